@@ -125,9 +125,16 @@ def test_a_set_of_which_every_member_was_asked_needs_no_interval() -> None:
     assert length_held([replace(row, whole=True, accuracy=0.98)]) == 0
 
 
-def test_the_fewest_examples_that_hold_a_length_are_what_wilson_says() -> None:
-    least = fewest_examples(0.99)
-    assert wilson_interval(least, least)[0] >= 0.99 > wilson_interval(least - 1, least - 1)[0]
+@pytest.mark.parametrize("threshold", [0.5, 0.9, 0.99, 0.999, 0.99999])
+@pytest.mark.parametrize("confidence", [0.9, 0.95])
+def test_the_fewest_examples_that_hold_a_length_are_what_wilson_says(threshold: float, confidence: float) -> None:
+    least = fewest_examples(threshold, confidence)
+    lower = [wilson_interval(n, n, confidence)[0] for n in (least, least - 1)]
+    assert lower[0] >= threshold > lower[1]
+
+
+def test_no_threshold_takes_long() -> None:
+    assert fewest_examples(0.0) == 1 and fewest_examples(1.0) > 1e9
 
 
 @pytest.mark.parametrize(

@@ -244,7 +244,7 @@ def too_few(found: Lengths) -> list[str]:
 
     if not narrated.too_few(found):
         return []
-    needed = fewest_examples(found.threshold)
+    needed = fewest_examples(found.threshold, found.confidence)
     return [f"--n {found.n} is too few to show that any length is held: even without errors it takes {needed}"]
 
 

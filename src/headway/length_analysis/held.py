@@ -4,10 +4,11 @@ A row is one set at one length, as in lengths.json. Lengths are tested on sample
 enumerated, so a held length is measured, not proved.
 """
 
+import math
 from collections.abc import Sequence
 
 from headway.results.lengths import ConstantAnswer, LengthRow
-from headway.statistics import wilson_interval
+from headway.statistics import normal_quantile
 
 THRESHOLD = 0.99
 """A length is held when the lower end of the interval of accuracy is at least this."""
@@ -56,13 +57,14 @@ def by_set(rows: Sequence[LengthRow]) -> dict[str, list[LengthRow]]:
     return {name: [row for row in rows if row.set_name == name] for name in names}
 
 
-def fewest_examples(threshold: float = THRESHOLD) -> int:
-    """The smallest n for which a model without errors holds a length.
+def fewest_examples(threshold: float = THRESHOLD, confidence: float = 0.95) -> int:
+    """The smallest n for which a model without errors holds a length: then the interval begins at n / (n + z²).
 
     >>> fewest_examples(0.99)
     381
     """
-    return next(n for n in range(1, 1_000_000) if wilson_interval(n, n)[0] >= threshold)
+    z = normal_quantile(confidence)
+    return max(1, math.ceil(z * z * threshold / (1 - min(threshold, 1 - 1e-9))))
 
 
 def constant_answer(rows: Sequence[LengthRow]) -> ConstantAnswer | None:

@@ -1,5 +1,6 @@
 """All intervals and tests of headway."""
 
+from headway.statistics.counts import normal_quantile
 from headway.statistics.families import holm, holm_at_once
 from headway.statistics.means import (
     difference_interval,

@@ -1,6 +1,9 @@
 """Types and checks of counts and shares."""
 
+from functools import cache
+
 import numpy as np
+from scipy.stats import norm
 
 Counts = int | np.integer | np.ndarray
 Shares = float | np.floating | np.ndarray
@@ -25,3 +28,13 @@ def check_share(name: str, share: Shares, lowest: int) -> None:
     bad = ~((lowest <= array) & (array <= 1))
     if bad.any():
         raise ValueError(f"{name} must lie in {lowest}..1, got {array[bad][0]:g}")
+
+
+@cache
+def normal_quantile(confidence: float) -> float:
+    """How many standard deviations an interval of this confidence reaches to either side.
+
+    >>> round(normal_quantile(0.95), 4)
+    1.96
+    """
+    return float(norm.ppf(0.5 + confidence / 2))

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import binom, norm
 from scipy.stats import t as student
 
-from headway.statistics.counts import Counts, Shares, as_counts
+from headway.statistics.counts import Counts, Shares, as_counts, normal_quantile
 
 SIZES = np.arange(-2, 3)
 """The values that `mean_is_zero` counts."""
@@ -45,7 +45,7 @@ def difference_interval(differences: np.ndarray, confidence: float = 0.95) -> tu
     values = np.asarray(differences, dtype=np.float64)
     ends = np.ones((*values.shape[:-1], 1))
     values = np.concatenate([values, ends, -ends], axis=-1)
-    half = norm.ppf(0.5 + confidence / 2) * values.std(-1, ddof=1) / values.shape[-1] ** 0.5
+    half = normal_quantile(confidence) * values.std(-1, ddof=1) / values.shape[-1] ** 0.5
     return np.asarray(values.mean(-1) - half), np.asarray(values.mean(-1) + half)
 
 
@@ -66,7 +66,7 @@ def ratio_interval(before: np.ndarray, after: np.ndarray, confidence: float = 0.
     if not (before.mean() > 0 and after.mean() > 0):
         return None
     spread = np.std(after / after.mean() - before / before.mean(), ddof=1) / np.sqrt(len(before))
-    reach = np.exp(norm.ppf(0.5 + confidence / 2) * spread)
+    reach = np.exp(normal_quantile(confidence) * spread)
     ratio = after.mean() / before.mean()
     return float(ratio / reach), float(ratio * reach)
 

@@ -8,7 +8,7 @@ broadcast.
 import numpy as np
 from scipy.stats import binom, norm
 
-from headway.statistics.counts import Counts, Shares, as_counts, check_share
+from headway.statistics.counts import Counts, Shares, as_counts, check_share, normal_quantile
 
 MOST_SUMMED = 100
 """Expected changes up to which a tail is summed exactly; beyond it, a saddlepoint has a relative error of 1/1,000."""
@@ -40,7 +40,7 @@ def paired_interval(lost: Counts, gained: Counts, n: Counts, confidence: float =
            [ 0.0019,  0.3447,  0.0271]])
     """
     lost, gained, n = _pairs(lost, gained, n)
-    z = float(norm.ppf(0.5 + confidence / 2))
+    z = normal_quantile(confidence)
     # The upper end is minus the lower end of the swapped counts; both are searched for at once.
     ends = _lower_end(np.stack([lost, gained]), np.stack([gained, lost]), n, z)
     return np.asarray(ends[0]), np.asarray(-ends[1])

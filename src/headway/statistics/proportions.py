@@ -1,8 +1,8 @@
 """Intervals and tests for proportions."""
 
-from scipy.stats import beta, binom, norm
+from scipy.stats import beta, binom
 
-from headway.statistics.counts import check_share, check_successes
+from headway.statistics.counts import check_share, check_successes, normal_quantile
 
 
 def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -17,7 +17,7 @@ def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[f
     check_successes(successes, n)
     if n == 0:
         return (0.0, 1.0)
-    z = float(norm.ppf(0.5 + confidence / 2))
+    z = normal_quantile(confidence)
     p = successes / n
     centre = p + z * z / (2 * n)
     half = z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
