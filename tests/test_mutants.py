@@ -186,9 +186,7 @@ def test_the_page_counts_what_was_noticed_and_lists_the_rest(tmp_path: Path) -> 
     assert "by someone who had not read the tests" not in page, "there was one round only"
     again = [judged[0], (replace(other, round=2), judged[1][1])]
     assert "Of the first 1 the mirrored tests noticed 1 of 1 (100 %); " in as_page(again, 2, ["other"])
-    assert "without a look at the tests: the mirrored tests noticed 0 of 1 (0 %) at first." in as_page(
-        again, 2, ["other"]
-    )
+    assert "- round 2, 1 bugs: the mirrored tests noticed 0 of 1 (0 %) at first." in as_page(again, 2, ["other"])
     assert "| `small` | 1 | 1 | 0 | 1 |" in page and "| `tasks` | 1 | 0 | 0 | 0 |" in page
     (tmp_path / "results").mkdir()
     for at_first in (["other", "gone"], ["one-too-few"]):

@@ -30,7 +30,7 @@ class Mutant:
     judged: str = ""
     """Why it may survive; empty for a bug that must be noticed."""
     round: int = 1
-    """2: planted after the tests for the survivors of the first round were written."""
+    """2 and higher: planted after the tests for the survivors of the round before were written."""
 
     @property
     def room(self) -> str:

@@ -99,16 +99,21 @@ def share_at_first(judged: Sequence[Judged], at_first: Sequence[str]) -> str:
 
 
 def round_lines(judged: Sequence[Judged], at_first: Sequence[str]) -> list[str]:
-    """What each round says by itself, where there is a second one."""
-    first, second = ([one for one in judged if (one[0].round == 1) is early] for early in (True, False))
-    if not first or not second:
+    """What each round says by itself, where there are several."""
+    rounds = {number: [one for one in judged if one[0].round == number] for number in {one[0].round for one in judged}}
+    if len(rounds) < 2 or 1 not in rounds:
         return []
-    return [
+    first = rounds.pop(1)
+    told = [
         f"Of the first {len(first)} the mirrored tests noticed {share_at_first(first, at_first)}; that is a little too "
-        "high, because ten tests were written from reading the code before their bug was planted. The last "
-        f"{len(second)} were planted after the tests for those were written, from the sources alone, without a look "
-        f"at the tests: the mirrored tests noticed {share_at_first(second, at_first)} at first.\n"
+        "high, because ten tests were written from reading the code before their bug was planted. The others were "
+        "planted from the sources alone, without a look at the tests, after those for the round before were written:"
     ]
+    told += [
+        f"- round {number}, {len(own)} bugs: the mirrored tests noticed {share_at_first(own, at_first)} at first."
+        for number, own in sorted(rounds.items())
+    ]
+    return ["\n".join([told[0], "", *told[1:]]) + "\n"]
 
 
 def rooms_table(judged: Sequence[Judged], at_first: Sequence[str]) -> str:
