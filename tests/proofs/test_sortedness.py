@@ -157,6 +157,25 @@ def test_a_deviation_that_is_lost_in_rounding_proves_nothing(tmp_path: Path) -> 
     assert found.answer == "undecided" and found.missing is not None and "layer norm" in found.missing
 
 
+@pytest.mark.parametrize(("alone", "answer"), [(1e-7, "undecided"), (-1e-7, "counterexample")])
+def test_a_counterexample_is_wrong_by_itself(
+    alone: float, answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sorted sequences are ties of logits here, and a batch turns them all."""
+    trained = planted(tmp_path)
+    with torch.no_grad():
+        trained.model.readout.bias[1] -= float(margins(trained, np.array([[0, 1, 2]]))[0])
+
+    def turned(trained: Trained, rows: np.ndarray) -> np.ndarray:
+        tie = -1e-7 if len(rows) > 1 else alone
+        return np.where(trained.task.answer(rows) == 1, tie, -30.0)
+
+    monkeypatch.setattr("headway.proofs.sortedness.margins", turned)
+    found = prove(trained)
+    assert found.answer == answer
+    assert {one.margin for one in found.counterexamples} <= {alone}
+
+
 @pytest.mark.parametrize("models", [30, pytest.param(200, marks=pytest.mark.long)])
 def test_brute_force_agrees(models: int, tmp_path: Path) -> None:
     """Proved means that no sequence of up to six elements is wrong; a counterexample is one; few stay undecided."""

@@ -67,7 +67,7 @@ class Evidence:
     def run(self, rows: Int[np.ndarray, "row element"]) -> None:
         """Run sequences of one length through the model and keep those that it answers wrongly."""
         self.searched += len(rows)
-        self.wrong += answered_wrongly(self.trained, rows)
+        self.wrong += answered_wrongly(self.trained, rows, 2 * self.table.allowance)
 
 
 def prove(trained: Trained, progress: OnProgress = lambda done, total: None) -> Proof:
@@ -135,11 +135,17 @@ def _worst_rows(table: TripleTable, rows: Int[np.ndarray, "row element"], sign: 
     return rows[worst[advantage[worst] > limit]]
 
 
-def answered_wrongly(trained: Trained, rows: Int[np.ndarray, "row element"]) -> list[Counterexample]:
-    """The sequences (of one length) that the model answers wrongly."""
+def answered_wrongly(trained: Trained, rows: Int[np.ndarray, "row element"], certain: float) -> list[Counterexample]:
+    """The sequences (of one length) that the model answers wrongly, also alone.
+
+    What rounding can change lies within twice its allowance, `certain`. There a batch may turn a tie of logits, so such
+    a sequence is run once more, by itself.
+    """
     if not len(rows):
         return []
     margin, right = margins(trained, rows), trained.task.answer(rows)
+    for at in np.flatnonzero(((margin > 0) != (right == 1)) & (np.abs(margin) <= certain)):
+        margin[at] = margins(trained, rows[at : at + 1])[0]
     names = trained.task.class_names()
     wrong = np.flatnonzero((margin > 0) != (right == 1))
     return [
