@@ -52,13 +52,23 @@ def _range_of(found: Attack) -> tuple[Words, Words, Words]:
 
 
 def outcome(found: Attack) -> Text:
-    """Whether a failing input was found."""
+    """Whether a failing input was found, and how many seemed to fail."""
     if found.broken:
         n = computed(len(found.counterexamples), "size", [found.counterexamples])
-        shown = text("{} shown below, simplified as far as possible, fail when asked alone", n)
+        fail = "fails" if len(found.counterexamples) == 1 else "fail"
+        shown = text("{} shown below, {}, {} when asked alone", n, simplified(found), fail)
         return text("{} The {}.", Strong("It gives wrong answers."), shown)
-    lost = text(" {} failed only in a batch with other inputs, by ties of logits.", number(found.unconfirmed))
+    left = found.found - found.unconfirmed
+    rest = text("; {} more {} not asked alone", number(left), "was" if left == 1 else "were") if left > 0 else text("")
+    lost = text(" {} failed only in a batch with other inputs, by ties of logits{}.", number(found.unconfirmed), rest)
     return text("{} {}{}", Strong("No failing input was found."), PROVES_NOTHING, lost if found.unconfirmed else "")
+
+
+def simplified(found: Attack) -> str:
+    """How far the failing inputs were simplified: not at all after Ctrl-C, and only until the time was used up."""
+    if found.ended == "interrupted":
+        return "not simplified"
+    return f"simplified as far as {'the time allowed' if found.took >= found.seconds else 'possible'}"
 
 
 def failing(one: FailingInput) -> Text:
