@@ -1,5 +1,6 @@
 """Proofs of sortedness: planted truths, brute force, and a check that accepts nothing stronger than it finds."""
 
+import json
 import shutil
 from dataclasses import replace
 from itertools import product
@@ -22,6 +23,7 @@ from headway.proofs.sortedness_table import _read, tabulate
 from headway.proofs.triple_pass import de_bruijn
 from headway.results.proof import Counterexample, Proof
 from headway.results.schema import blank, read, write
+from headway.storage import read_json
 from tests.proofs.planted import VALUES, empty, perturb, planted
 
 LONGEST = 6
@@ -302,6 +304,28 @@ def test_a_certificate_of_other_weights_is_rejected_before_anything_is_computed(
     found = check_file(tmp_path / "run" / "analysis" / "proof.json")
     assert (found.holds, found.contexts, found.method) == (False, 0, "none")
     assert "weights than this run's" in found.reasons[0]
+
+
+SAID_BESIDE = {
+    "the old name too": ('"margin": ', '"smallest_margin": 1e6, "margin": ', "margin and smallest_margin, which are the same"),
+    "a key twice": ('{', '{"answer": "counterexample", ', "it says answer twice"),
+    "a part's key twice": ('"allowance": ', '"allowance": 0.0, "allowance": ', "it says allowance twice"),
+    "an unknown fact": ('{', '{"precision": "any", ', "it says precision, which nothing here checks"),
+    "an unknown fact of a part": ('"allowance": ', '"holds_in": "bf16", "allowance": ', "it says holds_in"),
+}
+
+
+@pytest.mark.parametrize("said", SAID_BESIDE)
+def test_a_certificate_that_says_more_than_is_checked_is_rejected(said: str, tmp_path: Path) -> None:
+    """Another reader would take the first of two numbers, or a field that this version does not know."""
+    shutil.copytree(COMMITTED / "proved-sortedness-seed0", tmp_path / "run")
+    path = tmp_path / "run" / "analysis" / "proof.json"
+    text = json.dumps({key: value for key, value in read_json(path).items() if key != "sha256"})
+    old, new, reason = SAID_BESIDE[said]
+    path.write_text(text.replace('"smallest_margin"', '"margin"').replace(old, new, 1))
+    found = check_file(path)
+    assert not found.holds
+    assert reason in found.reasons[0]
 
 
 def test_errors_of_all_detectors_add_in_their_sum(tmp_path: Path) -> None:
