@@ -298,6 +298,35 @@ def test_a_search_that_stopped_at_its_limit_proves_nothing(tmp_path: Path) -> No
         assert found.missing == f"The search of {side} sequences stopped at its limit after 20,001 prefixes."
 
 
+def test_a_single_element_within_the_allowance_is_what_is_missing(tmp_path: Path) -> None:
+    """The search of longer sequences found nothing below 50 logits."""
+    evidence = evidence_of(tmp_path)
+    table, need = evidence.table, evidence.need
+    alone, opposes = table.alone.clone(), int(table.opposes[0])
+    alone[2, opposes] += (0.8 * need - float(table.margin(alone)[2])) / table.weight[opposes]
+    found = _conclude(
+        replace(
+            evidence,
+            table=replace(table, alone=alone),
+            descents=close_descents(table, 0.0),
+            chains=replace(evidence.chains, lowest=0.8 * need),
+            searches={"sorted": Found(ended=True, highest=-50.0, labels=9)},
+        )
+    )
+    assert (found.answer, found.open_contexts) == ("undecided", 1)
+    said = f"A margin of sorted sequences is {0.8 * need:.3g} logits, not above {need:.3g}, 1.25 times the rounding"
+    assert found.missing == f"{said} allowance."
+
+
+def test_something_is_open_where_a_search_did_not_end(tmp_path: Path) -> None:
+    """Sorted triples have enough margin one by one, but not all of them together."""
+    evidence = evidence_of(tmp_path)
+    searches = {"sorted": Found(ended=False, highest=-50.0, labels=9)}
+    chains, descents = replace(evidence.chains, lowest=-1.0), close_descents(evidence.table, 0.0)
+    found = _conclude(replace(evidence, chains=chains, descents=descents, searches=searches))
+    assert (found.answer, found.open_contexts) == ("undecided", 1)
+
+
 def test_a_certificate_of_other_weights_is_rejected_before_anything_is_computed(tmp_path: Path) -> None:
     shutil.copytree(COMMITTED / "proved-sortedness-seed0", tmp_path / "run")
     shutil.copy(COMMITTED / "proved-sortedness-seed1/analysis/proof.json", tmp_path / "run/analysis/proof.json")

@@ -215,13 +215,22 @@ def _shown_wrong(evidence: Evidence) -> list[Counterexample]:
 
 def _is_closed(evidence: Evidence, side: str) -> bool:
     found = evidence.searches.get(side)
-    if side == "sorted" and float(evidence.table.margin(evidence.table.alone).min()) <= evidence.need:
+    if side == "sorted" and _alone(evidence).min() <= evidence.need:
         return False  # the search begins with two elements
     return found is not None and found.ended and found.highest < -evidence.need
 
 
+def _alone(evidence: Evidence) -> Float[np.ndarray, " value"]:
+    """The margins of single elements."""
+    found: np.ndarray = evidence.table.margin(evidence.table.alone).numpy()
+    return found
+
+
 def _open(evidence: Evidence, sides: list[str]) -> int:
-    counts = {"unsorted": evidence.descents.n_open, "sorted": open_triples(evidence.table, evidence.need)}
+    """The open contexts of these sides. If sorted ones are open only in their bound together, they count as one."""
+    alone = int((_alone(evidence) <= evidence.need).sum())
+    ordered = max(1, open_triples(evidence.table, evidence.need) + alone)
+    counts = {"unsorted": evidence.descents.n_open, "sorted": ordered}
     return sum(counts[side] for side in sides)
 
 
@@ -229,9 +238,12 @@ def _missing(evidence: Evidence, sides: list[str]) -> str:
     said = []
     for side in sides:
         found = evidence.searches[side]
-        if found.ended:
-            said.append(f"a margin of {side} sequences is within the rounding allowance ({-found.highest:.3g} logits)")
-        else:
+        alone = _alone(evidence).min() if side == "sorted" else np.inf
+        smallest = min(float(alone), -found.highest)
+        if found.ended or alone <= evidence.need:
+            needed = f"not above {evidence.need:.3g}, {SAFETY:g} times the rounding allowance"
+            said.append(f"a margin of {side} sequences is {smallest:.3g} logits, {needed}")
+        if not found.ended:
             said.append(f"the search of {side} sequences stopped at its limit after {found.labels:,} prefixes")
     return "; ".join(said).capitalize() + "."
 
