@@ -150,6 +150,25 @@ def test_numbers_that_could_leave_the_range_of_fp32_prove_nothing(tmp_path: Path
     assert found.missing is not None and found.missing.startswith(f"{name} has a weight")
 
 
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_a_model_of_lower_precision_is_not_proved(kind: torch.dtype, tmp_path: Path) -> None:
+    trained = planted(tmp_path)
+    trained.model.to(kind)
+    found = prove(trained)
+    assert found.answer == "undecided"
+    assert (found.missing or "").endswith(f"of type {str(kind)[6:]}: a proof needs fp32 or better.")
+
+
+def test_a_model_that_computes_something_else_is_not_proved(tmp_path: Path) -> None:
+    """With dropout on, its margins are 41 logits from those of its weights."""
+    trained = planted(tmp_path, dropout=0.5)
+    assert prove(trained).answer == "proved"
+    trained.model.train()
+    found = prove(trained)
+    assert (found.answer, found.open_contexts) == ("undecided", found.contexts)
+    assert found.missing is not None and found.missing.startswith("The model's own margins are up to ")
+
+
 def test_a_deviation_that_is_lost_in_rounding_proves_nothing(tmp_path: Path) -> None:
     trained: Any = planted(tmp_path, norm="post")
     with torch.no_grad():

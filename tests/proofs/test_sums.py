@@ -181,6 +181,17 @@ def test_a_margin_within_the_rounding_allowance_proves_nothing_however_little_wa
         assert (found.answer, found.open_contexts or 0) == (answer, left)
 
 
+def test_a_model_whose_margins_are_others_than_those_of_the_proof_is_not_proved(
+    certified: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    margins = Margins(certified, *reach_of(certified))
+    margins.smallest, margins.allowance = 12.0, 0.7
+    for measured, answer, left in ((0.69, "proved", 0), (0.71, "undecided", 5), (math.nan, "undecided", 5)):
+        monkeypatch.setattr(sums, "measured_difference", lambda *_, measured=measured: (measured, 4))
+        found = _judged(certified, margins, blank(Proof, answer="undecided", contexts=5), [], lambda done: None)
+        assert (found.answer, found.open_contexts or 0) == (answer, left)
+
+
 @pytest.mark.parametrize(("allowance", "answer"), [(6.0, "proved"), (16.5, "undecided"), (19.0, "undecided")])
 def test_an_allowance_above_the_margins_that_are_kept_is_compared_with_all(
     certified: Trained, allowance: float, answer: str, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from headway.batches import make_batch
 from headway.callbacks import OnProgress
 from headway.evaluation import Trained
+from headway.proofs.claims import differs
 from headway.proofs.rounding import NoBound
 from headway.proofs.sortedness_bounds import (
     Chains,
@@ -194,13 +195,12 @@ def _conclude(evidence: Evidence) -> Proof:
         "unsorted": -evidence.need if open_sides["unsorted"] else evidence.descents.highest,
         "sorted": -evidence.need if open_sides["sorted"] else -evidence.chains.lowest,
     }
-    side = max(lowest, key=lambda one: lowest[one])
+    side, rounding = max(lowest, key=lambda one: lowest[one]), measure_rounding(evidence)
+    if other := differs(rounding):
+        found = _proof(evidence, "undecided", rounding=rounding, missing=other)
+        return replace(found, open_contexts=found.contexts)
     return _proof(
-        evidence,
-        "proved",
-        margin=-lowest[side],
-        worst_context=_worst(evidence, side),
-        rounding=measure_rounding(evidence),
+        evidence, "proved", margin=-lowest[side], worst_context=_worst(evidence, side), rounding=rounding
     )
 
 

@@ -22,7 +22,7 @@ from headway.config import ModelConfig
 from headway.errors import InputError
 from headway.evaluation import Trained, decode
 from headway.proofs import sum_check
-from headway.proofs.claims import other_subject
+from headway.proofs.claims import differs, other_subject
 from headway.proofs.rounding import out_of_range
 from headway.proofs.sum_allowance import Compiled, largest
 from headway.proofs.sum_contexts import Context, Contexts, Group, Reach, contexts_of, groups, places
@@ -247,6 +247,8 @@ def _judged(
         return replace(proof, open_contexts=proof.contexts, searched=searched, missing=lost)
     measured, inputs = measured_difference(trained, margins.tables)
     rounding = Rounding(allowance=margins.allowance, measured=measured, inputs=inputs, strength="rigorous")
+    if other := differs(rounding):
+        return replace(proof, open_contexts=proof.contexts, searched=searched, rounding=rounding, missing=other)
     if rounding.allowance < margins.smallest:
         return replace(proof, answer="proved", rounding=rounding)
     return replace(
