@@ -185,7 +185,9 @@ def test_it_is_told_how_far_failing_inputs_are_simplified(ended: Ended, took: fl
     one = blank(FailingInput)
     found = blank(Attack, found=2, counterexamples=(one,), ended=ended, took=took, seconds=9.0)
     assert f"The 1 shown below, {told} asked alone." in str(outcome(found))
-    assert f"The 2 shown below, {told.replace('fails', 'fail')}" in str(outcome(replace(found, counterexamples=(one, one))))
+    assert f"The 2 shown below, {told.replace('fails', 'fail')}" in str(
+        outcome(replace(found, counterexamples=(one, one)))
+    )
 
 
 @pytest.mark.parametrize("falls", [1, 2, 8, 9, 40])

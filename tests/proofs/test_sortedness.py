@@ -355,10 +355,14 @@ def test_a_certificate_of_other_weights_is_rejected_before_anything_is_computed(
 
 
 SAID_BESIDE = {
-    "the old name too": ('"margin": ', '"smallest_margin": 1e6, "margin": ', "margin and smallest_margin, which are the same"),
-    "a key twice": ('{', '{"answer": "counterexample", ', "it says answer twice"),
+    "the old name too": (
+        '"margin": ',
+        '"smallest_margin": 1e6, "margin": ',
+        "margin and smallest_margin, which are the same",
+    ),
+    "a key twice": ("{", '{"answer": "counterexample", ', "it says answer twice"),
     "a part's key twice": ('"allowance": ', '"allowance": 0.0, "allowance": ', "it says allowance twice"),
-    "an unknown fact": ('{', '{"precision": "any", ', "it says precision, which nothing here checks"),
+    "an unknown fact": ("{", '{"precision": "any", ', "it says precision, which nothing here checks"),
     "an unknown fact of a part": ('"allowance": ', '"holds_in": "bf16", "allowance": ', "it says holds_in"),
 }
 

@@ -199,9 +199,7 @@ def _conclude(evidence: Evidence) -> Proof:
     if other := differs(rounding):
         found = _proof(evidence, "undecided", rounding=rounding, missing=other)
         return replace(found, open_contexts=found.contexts)
-    return _proof(
-        evidence, "proved", margin=-lowest[side], worst_context=_worst(evidence, side), rounding=rounding
-    )
+    return _proof(evidence, "proved", margin=-lowest[side], worst_context=_worst(evidence, side), rounding=rounding)
 
 
 def _shown_wrong(evidence: Evidence) -> list[Counterexample]:
