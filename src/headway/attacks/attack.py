@@ -25,7 +25,7 @@ MOST_SECONDS = 1_000_000
 OF_A_LENGTH = 3
 """Failing inputs of each length that are confirmed and simplified, from different families where possible."""
 ASKED = 20
-"""Failing inputs of each length that are asked alone, at most: more than `OF_A_LENGTH` only where some are right then."""
+"""Failing inputs of each length that are asked alone, at most: more than `OF_A_LENGTH` if some are right then."""
 SHOWN = 10
 """Failing inputs in the result: the shortest of all lengths."""
 

@@ -65,7 +65,8 @@ def check(
         raise InputError(f"{path} is not inside a run directory; name the run: headway prove RUN --check FILE")
     trained = load(directory, device=device)
     began = time.perf_counter()
-    reasons = [*_said_otherwise(path, document), *_other_origin(document, trained)]
+    reasons = _other_origin(document, trained)
+    reasons += _said_otherwise(path, document)
     if not reasons and proof.answer != "proved":
         reasons = [f"its answer is {proof.answer}; only a proof can be checked"]
     if not reasons and (lost := out_of_range(trained.model)):
