@@ -12,7 +12,7 @@ import pytest
 from headway.attacks import search as searching
 from headway.cli.attack import summary
 from headway.cli.main import run
-from headway.narration.attack import PROVES_NOTHING, family_table, outcome, trace
+from headway.narration.attack import PROVES_NOTHING, attacked, family_table, outcome, trace
 from headway.origin import OtherOrigin
 from headway.results.attack import Attack, Ended, FailingInput, FamilyRow, MarginFall
 from headway.results.schema import blank
@@ -171,6 +171,20 @@ def test_failures_by_ties_in_a_batch_are_told_where_there_were_some(unconfirmed:
 def test_failures_that_were_not_asked_alone_are_told(found: int, told: str) -> None:
     said = str(outcome(blank(Attack, found=found, unconfirmed=3, ended="tries")))
     assert f"by ties of logits{told}" in said
+
+
+@pytest.mark.parametrize(
+    ("found", "broken", "told"),
+    [
+        (0, False, "none of them fails"),
+        (1, True, "1 of them fails;"),
+        (5, True, "5 of them fail;"),
+        (5, False, "5 of them fail in a batch with others;"),
+    ],
+)
+def test_ties_that_only_a_batch_breaks_do_not_count_as_failures(found: int, broken: bool, told: str) -> None:
+    shown = (blank(FailingInput),) * broken
+    assert told in str(attacked(blank(Attack, found=found, counterexamples=shown, ended="tries"), "run"))
 
 
 @pytest.mark.parametrize(

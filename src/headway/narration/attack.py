@@ -8,6 +8,7 @@ from headway.narration.text import Strong, Text, Words, code, join, listed, text
 from headway.results.attack import Attack, FailingInput, FamilyRow, MarginFall
 
 PROVES_NOTHING = "An attack that finds nothing proves nothing: other inputs may fail."
+IN_A_BATCH = " in a batch with others"
 LONGEST_SHOWN = 160
 """Characters of an input or an answer that are shown."""
 POINTS = 8
@@ -36,7 +37,14 @@ def attacked(found: Attack, name: str) -> Text:
 
 
 def failures(found: Attack) -> Text:
-    return text("{} of them fail", number(found.found)) if found.found else text("none of them fails")
+    """How many of the inputs fail. What fails only in a batch is a tie of logits."""
+    if not found.found:
+        return text("none of them fails")
+    return text("{} of them {}{}", number(found.found), _fail(found.found), "" if found.broken else IN_A_BATCH)
+
+
+def _fail(count: int) -> str:
+    return "fails" if count == 1 else "fail"
 
 
 def where(found: Attack) -> Text:
@@ -55,7 +63,7 @@ def outcome(found: Attack) -> Text:
     """Whether a failing input was found, and how many seemed to fail."""
     if found.broken:
         n = computed(len(found.counterexamples), "size", [found.counterexamples])
-        fail = "fails" if len(found.counterexamples) == 1 else "fail"
+        fail = _fail(len(found.counterexamples))
         shown = text("{} shown below, {}, {} when asked alone", n, simplified(found), fail)
         return text("{} The {}.", Strong("It gives wrong answers."), shown)
     left = found.found - found.unconfirmed
