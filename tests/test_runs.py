@@ -214,6 +214,16 @@ def test_every_changed_bit_of_a_manifest_is_noticed(run: RunDirectory) -> None:
             run.read_checkpoint(4)
 
 
+@pytest.mark.parametrize("line", ["{}  model.safetensors", "{}   model.safetensors", "{}\v  state.json", "{}", ""])
+def test_a_manifest_with_a_line_too_many_is_damaged(run: RunDirectory, line: str) -> None:
+    """With two lines about the weights, a result could name other weights than those that were read."""
+    path = run.checkpoint_path(4) / "MANIFEST"
+    path.write_text(line.format("0" * 64) + "\n" + path.read_text())
+    with pytest.raises(DamagedCheckpoint, match="step-000004 is damaged: its manifest"):
+        run.read_checkpoint(4)
+    assert run.origin(4).weights is None
+
+
 def test_no_checkpoint_is_found_where_all_are_damaged(run: RunDirectory) -> None:
     for step in (2, 4):
         truncate(run.checkpoint_path(step) / "model.safetensors")

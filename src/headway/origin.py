@@ -4,6 +4,7 @@ A document of a run has its origin under `made_from`. Documents of earlier versi
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from headway.errors import InputError
 from headway.json_values import JsonObject
 
 KEY = "made_from"
+MANIFEST_LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
 
 
 class OtherOrigin(InputError):
@@ -38,13 +40,32 @@ def digest_of_files(folder: Path) -> str:
     return found.hexdigest()
 
 
+def digests_in(manifest: str) -> dict[str, str]:
+    """The SHA-256 of each file that a checkpoint's manifest names; `ValueError` unless it is as headway writes it.
+
+    A name that stands there twice has no digest: one reader would take the first, another the last.
+    """
+    *lines, rest = manifest.split("\n")
+    if rest:
+        raise ValueError("its manifest does not end with a line break")
+    found: dict[str, str] = {}
+    for line in lines:
+        match = MANIFEST_LINE.fullmatch(line)
+        if match is None:
+            raise ValueError(f"its manifest has the line {line!r:.80}")
+        digest, name = match.groups()
+        if name in found:
+            raise ValueError(f"its manifest names {name} twice")
+        found[name] = digest
+    return found
+
+
 def weights_digest(checkpoint: Path) -> str | None:
     """The SHA-256 of a checkpoint's weights from its manifest; None if it cannot be read."""
     try:
-        lines = (checkpoint / "MANIFEST").read_text(errors="replace").splitlines()
-    except OSError:
+        return digests_in((checkpoint / "MANIFEST").read_bytes().decode()).get("model.safetensors")
+    except (OSError, ValueError):
         return None
-    return next((line.split("  ")[0] for line in lines if line.endswith("  model.safetensors")), None)
 
 
 def origins_in(document: JsonObject) -> list[JsonObject]:

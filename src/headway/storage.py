@@ -9,6 +9,7 @@ import platform
 import re
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -198,6 +199,18 @@ def parse_json(content: bytes, where: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where} cannot be read: {error}") from None
+
+
+def named_twice(content: bytes) -> str | None:
+    """A key that an object of a JSON document has twice, of which readers take the first or the last; None if none."""
+    found: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        seen = Counter(name for name, _ in pairs)
+        found.extend(name for name, count in seen.items() if count > 1)
+
+    json.loads(content, object_pairs_hook=note)
+    return found[0] if found else None
 
 
 def can_be_opened(path: Path) -> bool:

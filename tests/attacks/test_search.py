@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from headway.attacks import attack as attacks
-from headway.attacks.attack import attack, chosen_lengths
+from headway.attacks.attack import ASKED, OF_A_LENGTH, attack, chosen_lengths
 from headway.attacks.gradients import steepest
 from headway.attacks.mutations import mutate
 from headway.attacks.scoring import ask, margins
@@ -77,6 +77,13 @@ def test_a_search_ends_with_its_time() -> None:
     assert found.took < 5
 
 
+class SurerOf99(RightBut):
+    """Wrong answers to inputs with 99 have ten times the margin of the others."""
+
+    def forward(self, inputs: Inputs, record: dict[str, Tensor] | None = None) -> Tensor:
+        return super().forward(inputs) * torch.where((inputs.source == 99).any(1), 10.0, 1.0)[:, None]
+
+
 class SameLogits(Transformer):
     """Every class has the same logit, so it answers class 0 to everything."""
 
@@ -119,7 +126,17 @@ def test_a_tie_that_only_a_batch_breaks_is_no_counterexample() -> None:
     trained = right_but(SORTEDNESS, lambda source: np.full(len(source), len(source) > 1))
     found = attack(trained, at=[8], seconds=FOREVER, tries=600)
     assert found.found > 0
-    assert (found.broken, found.unconfirmed) == (False, 3)
+    assert (found.broken, found.unconfirmed) == (False, ASKED)
+
+
+def test_a_failure_is_found_among_ties_that_are_simpler() -> None:
+    """Alone, 99 at the end fails; in a batch everything does. The simplest inputs have low values."""
+    trained = right_but(SORTEDNESS, lambda source: (len(source) > 1) | (source == 99).any(1))
+    trained.model.__class__ = SurerOf99
+    found = attack(trained, at=[8], seconds=FOREVER, tries=600)
+    assert found.broken
+    assert all("99" in one.input.split() for one in found.counterexamples)
+    assert found.unconfirmed >= OF_A_LENGTH
 
 
 def test_an_input_that_is_right_alone_is_not_shown_in_place_of_the_one_it_came_from() -> None:

@@ -3,6 +3,7 @@
 import json
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ import pytest
 from headway.attacks import search as searching
 from headway.cli.attack import summary
 from headway.cli.main import run
-from headway.narration.attack import PROVES_NOTHING, family_table, outcome, trace
+from headway.narration.attack import PROVES_NOTHING, attacked, family_table, outcome, trace
 from headway.origin import OtherOrigin
-from headway.results.attack import Attack, FamilyRow, MarginFall
+from headway.results.attack import Attack, Ended, FailingInput, FamilyRow, MarginFall
 from headway.results.schema import blank
 from headway.runs import RunDirectory
 from headway.storage import read_json, write_json
@@ -164,6 +165,43 @@ def test_failures_by_ties_in_a_batch_are_told_where_there_were_some(unconfirmed:
     found = blank(Attack, unconfirmed=unconfirmed, ended="tries")
     assert ("3 failed only in a batch with other inputs" in str(outcome(found))) is told
     assert ("only in a batch" in str(outcome(found))) is told
+
+
+@pytest.mark.parametrize(("found", "told"), [(3, "."), (4, "; 1 more was not asked alone."), (90, "; 87 more were")])
+def test_failures_that_were_not_asked_alone_are_told(found: int, told: str) -> None:
+    said = str(outcome(blank(Attack, found=found, unconfirmed=3, ended="tries")))
+    assert f"by ties of logits{told}" in said
+
+
+@pytest.mark.parametrize(
+    ("found", "broken", "told"),
+    [
+        (0, False, "none of them fails"),
+        (1, True, "1 of them fails;"),
+        (5, True, "5 of them fail;"),
+        (5, False, "5 of them fail in a batch with others;"),
+    ],
+)
+def test_ties_that_only_a_batch_breaks_do_not_count_as_failures(found: int, broken: bool, told: str) -> None:
+    shown = (blank(FailingInput),) * broken
+    assert told in str(attacked(blank(Attack, found=found, counterexamples=shown, ended="tries"), "run"))
+
+
+@pytest.mark.parametrize(
+    ("ended", "took", "told"),
+    [
+        ("tries", 5.0, "simplified as far as possible, fails when"),
+        ("time", 9.0, "simplified as far as the time allowed, fails when"),
+        ("interrupted", 5.0, "not simplified, fails when"),
+    ],
+)
+def test_it_is_told_how_far_failing_inputs_are_simplified(ended: Ended, took: float, told: str) -> None:
+    one = blank(FailingInput)
+    found = blank(Attack, found=2, counterexamples=(one,), ended=ended, took=took, seconds=9.0)
+    assert f"The 1 shown below, {told} asked alone." in str(outcome(found))
+    assert f"The 2 shown below, {told.replace('fails', 'fail')}" in str(
+        outcome(replace(found, counterexamples=(one, one)))
+    )
 
 
 @pytest.mark.parametrize("falls", [1, 2, 8, 9, 40])

@@ -1,5 +1,6 @@
 """Proofs of sortedness: planted truths, brute force, and a check that accepts nothing stronger than it finds."""
 
+import json
 import shutil
 from dataclasses import replace
 from itertools import product
@@ -22,6 +23,7 @@ from headway.proofs.sortedness_table import _read, tabulate
 from headway.proofs.triple_pass import de_bruijn
 from headway.results.proof import Counterexample, Proof
 from headway.results.schema import blank, read, write
+from headway.storage import read_json
 from tests.proofs.planted import VALUES, empty, perturb, planted
 
 LONGEST = 6
@@ -148,6 +150,25 @@ def test_numbers_that_could_leave_the_range_of_fp32_prove_nothing(tmp_path: Path
     assert found.missing is not None and found.missing.startswith(f"{name} has a weight")
 
 
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_a_model_of_lower_precision_is_not_proved(kind: torch.dtype, tmp_path: Path) -> None:
+    trained = planted(tmp_path)
+    trained.model.to(kind)
+    found = prove(trained)
+    assert found.answer == "undecided"
+    assert (found.missing or "").endswith(f"of type {str(kind)[6:]}: a proof needs fp32 or better.")
+
+
+def test_a_model_that_computes_something_else_is_not_proved(tmp_path: Path) -> None:
+    """With dropout on, its margins are 41 logits from those of its weights."""
+    trained = planted(tmp_path, dropout=0.5)
+    assert prove(trained).answer == "proved"
+    trained.model.train()
+    found = prove(trained)
+    assert (found.answer, found.open_contexts) == ("undecided", found.contexts)
+    assert found.missing is not None and found.missing.startswith("The model's own margins are up to ")
+
+
 def test_a_deviation_that_is_lost_in_rounding_proves_nothing(tmp_path: Path) -> None:
     trained: Any = planted(tmp_path, norm="post")
     with torch.no_grad():
@@ -155,6 +176,25 @@ def test_a_deviation_that_is_lost_in_rounding_proves_nothing(tmp_path: Path) -> 
             weights.fill_(250.0)
     found = prove(trained)
     assert found.answer == "undecided" and found.missing is not None and "layer norm" in found.missing
+
+
+@pytest.mark.parametrize(("alone", "answer"), [(1e-7, "undecided"), (-1e-7, "counterexample")])
+def test_a_counterexample_is_wrong_by_itself(
+    alone: float, answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sorted sequences are ties of logits here, and a batch turns them all."""
+    trained = planted(tmp_path)
+    with torch.no_grad():
+        trained.model.readout.bias[1] -= float(margins(trained, np.array([[0, 1, 2]]))[0])
+
+    def turned(trained: Trained, rows: np.ndarray) -> np.ndarray:
+        tie = -1e-7 if len(rows) > 1 else alone
+        return np.where(trained.task.answer(rows) == 1, tie, -30.0)
+
+    monkeypatch.setattr("headway.proofs.sortedness.margins", turned)
+    found = prove(trained)
+    assert found.answer == answer
+    assert {one.margin for one in found.counterexamples} <= {alone}
 
 
 @pytest.mark.parametrize("models", [30, pytest.param(200, marks=pytest.mark.long)])
@@ -277,12 +317,67 @@ def test_a_search_that_stopped_at_its_limit_proves_nothing(tmp_path: Path) -> No
         assert found.missing == f"The search of {side} sequences stopped at its limit after 20,001 prefixes."
 
 
+def test_a_single_element_within_the_allowance_is_what_is_missing(tmp_path: Path) -> None:
+    """The search of longer sequences found nothing below 50 logits."""
+    evidence = evidence_of(tmp_path)
+    table, need = evidence.table, evidence.need
+    alone, opposes = table.alone.clone(), int(table.opposes[0])
+    alone[2, opposes] += (0.8 * need - float(table.margin(alone)[2])) / table.weight[opposes]
+    found = _conclude(
+        replace(
+            evidence,
+            table=replace(table, alone=alone),
+            descents=close_descents(table, 0.0),
+            chains=replace(evidence.chains, lowest=0.8 * need),
+            searches={"sorted": Found(ended=True, highest=-50.0, labels=9)},
+        )
+    )
+    assert (found.answer, found.open_contexts) == ("undecided", 1)
+    said = f"A margin of sorted sequences is {0.8 * need:.3g} logits, not above {need:.3g}, 1.25 times the rounding"
+    assert found.missing == f"{said} allowance."
+
+
+def test_something_is_open_where_a_search_did_not_end(tmp_path: Path) -> None:
+    """Sorted triples have enough margin one by one, but not all of them together."""
+    evidence = evidence_of(tmp_path)
+    searches = {"sorted": Found(ended=False, highest=-50.0, labels=9)}
+    chains, descents = replace(evidence.chains, lowest=-1.0), close_descents(evidence.table, 0.0)
+    found = _conclude(replace(evidence, chains=chains, descents=descents, searches=searches))
+    assert (found.answer, found.open_contexts) == ("undecided", 1)
+
+
 def test_a_certificate_of_other_weights_is_rejected_before_anything_is_computed(tmp_path: Path) -> None:
     shutil.copytree(COMMITTED / "proved-sortedness-seed0", tmp_path / "run")
     shutil.copy(COMMITTED / "proved-sortedness-seed1/analysis/proof.json", tmp_path / "run/analysis/proof.json")
     found = check_file(tmp_path / "run" / "analysis" / "proof.json")
     assert (found.holds, found.contexts, found.method) == (False, 0, "none")
     assert "weights than this run's" in found.reasons[0]
+
+
+SAID_BESIDE = {
+    "the old name too": (
+        '"margin": ',
+        '"smallest_margin": 1e6, "margin": ',
+        "margin and smallest_margin, which are the same",
+    ),
+    "a key twice": ("{", '{"answer": "counterexample", ', "it says answer twice"),
+    "a part's key twice": ('"allowance": ', '"allowance": 0.0, "allowance": ', "it says allowance twice"),
+    "an unknown fact": ("{", '{"precision": "any", ', "it says precision, which nothing here checks"),
+    "an unknown fact of a part": ('"allowance": ', '"holds_in": "bf16", "allowance": ', "it says holds_in"),
+}
+
+
+@pytest.mark.parametrize("said", SAID_BESIDE)
+def test_a_certificate_that_says_more_than_is_checked_is_rejected(said: str, tmp_path: Path) -> None:
+    """Another reader would take the first of two numbers, or a field that this version does not know."""
+    shutil.copytree(COMMITTED / "proved-sortedness-seed0", tmp_path / "run")
+    path = tmp_path / "run" / "analysis" / "proof.json"
+    text = json.dumps({key: value for key, value in read_json(path).items() if key != "sha256"})
+    old, new, reason = SAID_BESIDE[said]
+    path.write_text(text.replace('"smallest_margin"', '"margin"').replace(old, new, 1))
+    found = check_file(path)
+    assert not found.holds
+    assert reason in found.reasons[0]
 
 
 def test_errors_of_all_detectors_add_in_their_sum(tmp_path: Path) -> None:

@@ -173,12 +173,39 @@ def test_a_margin_within_the_rounding_allowance_proves_nothing_however_little_wa
     monkeypatch.setattr(sums, "MEASURED", 4)
     margins = Margins(certified, *reach_of(certified))
     margins.smallest, margins.low = 1.0, [torch.tensor([1.0, 3.0])]
-    for allowance, answer, left in ((0.5, "proved", 0), (1.5, "undecided", 1), (9.0, "undecided", 2)):
+    for allowance, answer, left in ((0.5, "proved", 0), (1.5, "undecided", 1), (3.5, "undecided", 2)):
         margins.allowance = allowance
         claimed = blank(Proof, answer="undecided", contexts=2)
         found = _judged(certified, margins, claimed, [], lambda done: None)
         assert found.rounding is not None and found.rounding.measured < 0.5
         assert (found.answer, found.open_contexts or 0) == (answer, left)
+
+
+def test_a_model_whose_margins_are_others_than_those_of_the_proof_is_not_proved(
+    certified: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    margins = Margins(certified, *reach_of(certified))
+    margins.smallest, margins.allowance = 12.0, 0.7
+    for measured, answer, left in ((0.69, "proved", 0), (0.71, "undecided", 5), (math.nan, "undecided", 5)):
+        monkeypatch.setattr(sums, "measured_difference", lambda *_, measured=measured: (measured, 4))
+        found = _judged(certified, margins, blank(Proof, answer="undecided", contexts=5), [], lambda done: None)
+        assert (found.answer, found.open_contexts or 0) == (answer, left)
+
+
+@pytest.mark.parametrize(("allowance", "answer"), [(6.0, "proved"), (16.5, "undecided"), (19.0, "undecided")])
+def test_an_allowance_above_the_margins_that_are_kept_is_compared_with_all(
+    certified: Trained, allowance: float, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large logits have large allowances, and margins that are larger still. The units have 15.4 to 20.3."""
+    monkeypatch.setattr(sums, "MEASURED", 4)
+    margins, every = Margins(certified, *reach_of(certified)), groups(places(LOCAL)[0])
+    margins.add(every[0], lambda done: None)
+    margins.allowance = allowance
+    found = _judged(certified, margins, blank(Proof, answer="undecided"), every, lambda done: None)
+    computed = torch.cat([margin for _, margin in margins._of(every[0])])
+    assert found.answer == answer
+    assert found.open_contexts == int((computed <= allowance).sum())
+    assert (found.open_contexts > 0) is (answer == "undecided")
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import pytest
 from headway.narration.tables import Table
 from headway.reports.blocks import Section
 from headway.reports.documents import gather
+from headway.reports.front import evidence
 from headway.reports.sections.evidence import section
 from headway.reports.writing import compose
 from headway.results.proof import Proof, Rounding
@@ -51,6 +52,25 @@ def test_an_attack_that_found_nothing_proves_nothing(tmp_path: Path) -> None:
         "no failing input, which proves nothing",
     ]
     assert found.parts[0].folded
+
+
+@pytest.mark.parametrize(
+    ("broken", "shown", "remark", "state"),
+    [
+        (True, "2", "of 8,028 inputs tried", "error"),
+        (False, "none", "of 8,028 inputs tried; 2 only in a batch, by ties", ""),
+    ],
+)
+def test_ties_that_only_a_batch_breaks_are_no_failing_inputs(
+    broken: bool, shown: str, remark: str, state: str, tmp_path: Path
+) -> None:
+    run = make_run(tmp_path / "run")
+    attack = attack_document(run.path)
+    attack = attack if broken else replace(attack, counterexamples=(), unconfirmed=2)
+    run.replace_analysis("attack", attack.to_json())
+    tile = evidence(gather([run.path]).documents.runs[0])
+    assert tile is not None
+    assert (str(tile.value), str(tile.remark), tile.state) == (shown, remark, state)
 
 
 def test_a_proof_is_a_row_of_its_own(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`headway attack` and `hw.attack`: a search for failing inputs of one run, within a budget."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ SECONDS = 120.0
 MOST_SECONDS = 1_000_000
 OF_A_LENGTH = 3
 """Failing inputs of each length that are confirmed and simplified, from different families where possible."""
+ASKED = 20
+"""Failing inputs of each length that are asked alone, at most: more than `OF_A_LENGTH` if some are right then."""
 SHOWN = 10
 """Failing inputs in the result: the shortest of all lengths."""
 
@@ -152,12 +155,15 @@ def confirmed(
 ) -> tuple[tuple[FailingInput, ...], int]:
     """Failing inputs of each length, confirmed alone and simplified; and the number that could not be confirmed."""
     kept: dict[str, FailingInput] = {}
-    refuted = 0
+    refuted, held = 0, Counter[int | None]()
     for failure in _some_of_each_length(search.failures, trained.task.vocabulary.pad):
+        if held[failure.length] == OF_A_LENGTH:
+            continue
         row = failure.source[failure.source != trained.task.vocabulary.pad]
         if ask(trained, row).right:
             refuted += 1
             continue
+        held[failure.length] += 1
         simple = row if stop() or search.ended == "interrupted" else _simplified(trained, failure, row, plan, stop)
         found = _failing_input(trained, failure, row, simple)
         kept.setdefault(found.input, found)
@@ -166,14 +172,18 @@ def confirmed(
 
 
 def _some_of_each_length(failures: Sequence[Failure], pad: int) -> list[Failure]:
-    """Up to `OF_A_LENGTH` failures of each length, the simplest of each family first."""
+    """Up to `ASKED` failures of each length: the simplest of `OF_A_LENGTH` families, then those of smallest margin.
+
+    The simplest ones may all be ties that only a batch breaks; the smallest margin is the last one to be a tie.
+    """
     ordered = sorted(failures, key=lambda one: simplicity(one.source[one.source != pad]))
     taken: list[Failure] = []
     for length in dict.fromkeys(one.length for one in failures):
         own = [one for one in ordered if one.length == length]
         firsts = list({one.family: one for one in reversed(own)}.values())[::-1]
         rest = [one for one in own if all(one is not first for first in firsts)]
-        taken += [*firsts, *rest][:OF_A_LENGTH]
+        simplest, others = [*firsts, *rest][:OF_A_LENGTH], [*firsts, *rest][OF_A_LENGTH:]
+        taken += [*simplest, *sorted(others, key=lambda one: one.margin)][:ASKED]
     return taken
 
 

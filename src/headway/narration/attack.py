@@ -8,6 +8,7 @@ from headway.narration.text import Strong, Text, Words, code, join, listed, text
 from headway.results.attack import Attack, FailingInput, FamilyRow, MarginFall
 
 PROVES_NOTHING = "An attack that finds nothing proves nothing: other inputs may fail."
+IN_A_BATCH = " in a batch with others"
 LONGEST_SHOWN = 160
 """Characters of an input or an answer that are shown."""
 POINTS = 8
@@ -36,7 +37,14 @@ def attacked(found: Attack, name: str) -> Text:
 
 
 def failures(found: Attack) -> Text:
-    return text("{} of them fail", number(found.found)) if found.found else text("none of them fails")
+    """How many of the inputs fail. What fails only in a batch is a tie of logits."""
+    if not found.found:
+        return text("none of them fails")
+    return text("{} of them {}{}", number(found.found), _fail(found.found), "" if found.broken else IN_A_BATCH)
+
+
+def _fail(count: int) -> str:
+    return "fails" if count == 1 else "fail"
 
 
 def where(found: Attack) -> Text:
@@ -52,13 +60,23 @@ def _range_of(found: Attack) -> tuple[Words, Words, Words]:
 
 
 def outcome(found: Attack) -> Text:
-    """Whether a failing input was found."""
+    """Whether a failing input was found, and how many seemed to fail."""
     if found.broken:
         n = computed(len(found.counterexamples), "size", [found.counterexamples])
-        shown = text("{} shown below, simplified as far as possible, fail when asked alone", n)
+        fail = _fail(len(found.counterexamples))
+        shown = text("{} shown below, {}, {} when asked alone", n, simplified(found), fail)
         return text("{} The {}.", Strong("It gives wrong answers."), shown)
-    lost = text(" {} failed only in a batch with other inputs, by ties of logits.", number(found.unconfirmed))
+    left = found.found - found.unconfirmed
+    rest = text("; {} more {} not asked alone", number(left), "was" if left == 1 else "were") if left > 0 else text("")
+    lost = text(" {} failed only in a batch with other inputs, by ties of logits{}.", number(found.unconfirmed), rest)
     return text("{} {}{}", Strong("No failing input was found."), PROVES_NOTHING, lost if found.unconfirmed else "")
+
+
+def simplified(found: Attack) -> str:
+    """How far the failing inputs were simplified: not at all after Ctrl-C, and only until the time was used up."""
+    if found.ended == "interrupted":
+        return "not simplified"
+    return f"simplified as far as {'the time allowed' if found.took >= found.seconds else 'possible'}"
 
 
 def failing(one: FailingInput) -> Text:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from headway.evaluation import Trained
-from headway.results.proof import Proof
+from headway.results.proof import Proof, Rounding
 
 
 def other_subject(proof: Proof, trained: Trained, scope: str) -> Iterator[str]:
@@ -39,3 +39,13 @@ def unfounded(proof: Proof) -> Iterator[str]:
         yield f"its margin of {proof.margin:.6g} is not above its rounding allowance of {proof.rounding.allowance:.6g}"
     if not 0 <= proof.rounding.measured <= proof.rounding.allowance:
         yield f"it measured a difference of {proof.rounding.measured:.6g}, which its rounding allowance excludes"
+
+
+def differs(rounding: Rounding) -> str | None:
+    """Why numbers that a proof computed are not those of the model; None if rounding can be the difference."""
+    if rounding.measured <= rounding.allowance:
+        return None
+    return (
+        f"The model's own margins are up to {rounding.measured:.3g} logits from those of the proof, and rounding makes "
+        f"{rounding.allowance:.3g} at most."
+    )

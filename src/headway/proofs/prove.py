@@ -1,7 +1,8 @@
 """`hw.prove` and the check of a certificate: choose the method for a task, and compare a certificate with its run."""
 
 import time
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,20 @@ from headway.config import ModelConfig
 from headway.errors import InputError
 from headway.evaluation import Trained, load
 from headway.json_values import JsonObject
-from headway.origin import origins_in
+from headway.origin import KEY, origins_in
 from headway.proofs.open_contexts import OpenContexts
 from headway.proofs.rounding import out_of_range
-from headway.results.proof import Check, Proof
-from headway.results.schema import read
+from headway.results.proof import Check, Proof, Rounding
+from headway.results.schema import names_of, read
 from headway.runs import RunDirectory
-from headway.storage import read_document
+from headway.seals import KEY as SEAL
+from headway.storage import named_twice, read_document
 from headway.tasks import Task
 
 METHODS = {"addition-text": "headway.proofs.sums", "sortedness": "headway.proofs.sortedness"}
 """Task -> the module that proves it: `prove(trained, progress)` and `check(trained, proof, progress)`."""
+READ_BESIDE = {KEY, SEAL, "counterexamples"}
+"""What a certificate holds beside the facts of a proof; earlier versions wrote all counterexamples in one list."""
 GUIDABLE = ("sortedness",)
 """Tasks whose method lists open contexts for training: `open_contexts(trained, margin, random)`."""
 
@@ -62,6 +66,7 @@ def check(
     trained = load(directory, device=device)
     began = time.perf_counter()
     reasons = _other_origin(document, trained)
+    reasons += _said_otherwise(path, document)
     if not reasons and proof.answer != "proved":
         reasons = [f"its answer is {proof.answer}; only a proof can be checked"]
     if not reasons and (lost := out_of_range(trained.model)):
@@ -90,6 +95,20 @@ def _method(trained: Trained) -> Any:
     if known is None:
         raise InputError(f"no proof method for task {trained.task.name!r}; there is one for {', '.join(METHODS)}")
     return import_module(known)
+
+
+def _said_otherwise(path: Path, document: JsonObject) -> Iterator[str]:
+    """The reasons why another reader of a certificate could read more from it than what is checked here."""
+    if twice := named_twice(path.read_bytes()):
+        yield f"it says {twice} twice"
+    for kind, part in ((Proof, document), (Rounding, document.get("rounding"))):
+        known = [set(names_of(one)) for one in fields(kind)]
+        said = set(part) if isinstance(part, Mapping) else set()
+        for names in known:
+            if len(said & names) > 1:
+                yield f"it says {' and '.join(sorted(said & names))}, which are the same"
+        if other := said - set().union(*known) - READ_BESIDE:
+            yield f"it says {', '.join(sorted(other))}, which nothing here checks"
 
 
 def _other_origin(document: JsonObject, trained: Trained) -> list[str]:

@@ -39,8 +39,11 @@ class NoBound(ValueError):
 
 
 def out_of_range(model: nn.Module) -> str | None:
-    """Why the numbers of a model could leave the range of fp32; None if they cannot."""
+    """Why the numbers of a model could leave the range or the precision of fp32; None if they cannot."""
     for name, weights in model.named_parameters():
+        if weights.dtype not in (torch.float32, torch.float64):
+            kind = str(weights.dtype).removeprefix("torch.")
+            return f"{name} has numbers of type {kind}: a proof needs fp32 or better."
         if not bool((weights.abs() <= LARGEST_WEIGHT).all()):
             return f"{name} has a weight that is not finite or above {LARGEST_WEIGHT}: {LEAVES}"
         if max(weights.shape[1:], default=0) > WIDEST:

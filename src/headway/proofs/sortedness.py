@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from headway.batches import make_batch
 from headway.callbacks import OnProgress
 from headway.evaluation import Trained
+from headway.proofs.claims import differs
 from headway.proofs.rounding import NoBound
 from headway.proofs.sortedness_bounds import (
     Chains,
@@ -67,7 +68,7 @@ class Evidence:
     def run(self, rows: Int[np.ndarray, "row element"]) -> None:
         """Run sequences of one length through the model and keep those that it answers wrongly."""
         self.searched += len(rows)
-        self.wrong += answered_wrongly(self.trained, rows)
+        self.wrong += answered_wrongly(self.trained, rows, 2 * self.table.allowance)
 
 
 def prove(trained: Trained, progress: OnProgress = lambda done, total: None) -> Proof:
@@ -135,11 +136,17 @@ def _worst_rows(table: TripleTable, rows: Int[np.ndarray, "row element"], sign: 
     return rows[worst[advantage[worst] > limit]]
 
 
-def answered_wrongly(trained: Trained, rows: Int[np.ndarray, "row element"]) -> list[Counterexample]:
-    """The sequences (of one length) that the model answers wrongly."""
+def answered_wrongly(trained: Trained, rows: Int[np.ndarray, "row element"], certain: float) -> list[Counterexample]:
+    """The sequences (of one length) that the model answers wrongly, also alone.
+
+    What rounding can change lies within twice its allowance, `certain`. There a batch may turn a tie of logits, so such
+    a sequence is run once more, by itself.
+    """
     if not len(rows):
         return []
     margin, right = margins(trained, rows), trained.task.answer(rows)
+    for at in np.flatnonzero(((margin > 0) != (right == 1)) & (np.abs(margin) <= certain)):
+        margin[at] = margins(trained, rows[at : at + 1])[0]
     names = trained.task.class_names()
     wrong = np.flatnonzero((margin > 0) != (right == 1))
     return [
@@ -188,14 +195,11 @@ def _conclude(evidence: Evidence) -> Proof:
         "unsorted": -evidence.need if open_sides["unsorted"] else evidence.descents.highest,
         "sorted": -evidence.need if open_sides["sorted"] else -evidence.chains.lowest,
     }
-    side = max(lowest, key=lambda one: lowest[one])
-    return _proof(
-        evidence,
-        "proved",
-        margin=-lowest[side],
-        worst_context=_worst(evidence, side),
-        rounding=measure_rounding(evidence),
-    )
+    side, rounding = max(lowest, key=lambda one: lowest[one]), measure_rounding(evidence)
+    if other := differs(rounding):
+        found = _proof(evidence, "undecided", rounding=rounding, missing=other)
+        return replace(found, open_contexts=found.contexts)
+    return _proof(evidence, "proved", margin=-lowest[side], worst_context=_worst(evidence, side), rounding=rounding)
 
 
 def _shown_wrong(evidence: Evidence) -> list[Counterexample]:
@@ -209,13 +213,22 @@ def _shown_wrong(evidence: Evidence) -> list[Counterexample]:
 
 def _is_closed(evidence: Evidence, side: str) -> bool:
     found = evidence.searches.get(side)
-    if side == "sorted" and float(evidence.table.margin(evidence.table.alone).min()) <= evidence.need:
+    if side == "sorted" and _alone(evidence).min() <= evidence.need:
         return False  # the search begins with two elements
     return found is not None and found.ended and found.highest < -evidence.need
 
 
+def _alone(evidence: Evidence) -> Float[np.ndarray, " value"]:
+    """The margins of single elements."""
+    found: np.ndarray = evidence.table.margin(evidence.table.alone).numpy()
+    return found
+
+
 def _open(evidence: Evidence, sides: list[str]) -> int:
-    counts = {"unsorted": evidence.descents.n_open, "sorted": open_triples(evidence.table, evidence.need)}
+    """The open contexts of these sides. If sorted ones are open only in their bound together, they count as one."""
+    alone = int((_alone(evidence) <= evidence.need).sum())
+    ordered = max(1, open_triples(evidence.table, evidence.need) + alone)
+    counts = {"unsorted": evidence.descents.n_open, "sorted": ordered}
     return sum(counts[side] for side in sides)
 
 
@@ -223,9 +236,12 @@ def _missing(evidence: Evidence, sides: list[str]) -> str:
     said = []
     for side in sides:
         found = evidence.searches[side]
-        if found.ended:
-            said.append(f"a margin of {side} sequences is within the rounding allowance ({-found.highest:.3g} logits)")
-        else:
+        alone = _alone(evidence).min() if side == "sorted" else np.inf
+        smallest = min(float(alone), -found.highest)
+        if found.ended or alone <= evidence.need:
+            needed = f"not above {evidence.need:.3g}, {SAFETY:g} times the rounding allowance"
+            said.append(f"a margin of {side} sequences is {smallest:.3g} logits, {needed}")
+        if not found.ended:
             said.append(f"the search of {side} sequences stopped at its limit after {found.labels:,} prefixes")
     return "; ".join(said).capitalize() + "."
 

@@ -22,7 +22,7 @@ from headway.config import ModelConfig
 from headway.errors import InputError
 from headway.evaluation import Trained, decode
 from headway.proofs import sum_check
-from headway.proofs.claims import other_subject
+from headway.proofs.claims import differs, other_subject
 from headway.proofs.rounding import out_of_range
 from headway.proofs.sum_allowance import Compiled, largest
 from headway.proofs.sum_contexts import Context, Contexts, Group, Reach, contexts_of, groups, places
@@ -40,7 +40,7 @@ hundreds of such groups."""
 MOST_CONTEXTS = {"cpu": 20_000_000, "cuda": 20_000_000_000}
 """Largest number of contexts in one proof: more would take hours."""
 LOW = 4.0
-"""Margins below this are counted; a larger rounding allowance proves nothing."""
+"""Margins below this are kept; for a larger rounding allowance they are computed again where they must be counted."""
 KEPT, KEPT_AT_ONCE = 2_000, 20
 """Failing contexts that are turned into sums and run through the model: in all, and per batch."""
 MEASURED, LONGEST_MEASURED = 60, 40
@@ -172,14 +172,18 @@ class Margins:
     @torch.inference_mode()
     def add(self, group: Group, report: Callable[[int], None]) -> None:
         """Compute the margins of all contexts of a group."""
-        write = self.tables.writer(group.place, group.written)
-        for contexts in group.contexts(self.device, AT_ONCE[self.device.type]):
-            margin = margins_of(write.logits(contexts), contexts.right(self.eos))
-            self._note(margin.nan_to_num(-math.inf), contexts)
+        for contexts, margin in self._of(group):
+            self._note(margin, contexts)
             self.done += len(margin)
             report(self.done)
         kind = group.place.describe()
         self.counts[kind] = self.counts.get(kind, 0) + group.size
+
+    def _of(self, group: Group) -> Iterator[tuple[Contexts, Float[Tensor, " context"]]]:
+        """The contexts of a group with their margins, in batches; a margin that is no number is below all others."""
+        write = self.tables.writer(group.place, group.written)
+        for contexts in group.contexts(self.device, AT_ONCE[self.device.type]):
+            yield contexts, margins_of(write.logits(contexts), contexts.right(self.eos)).nan_to_num(-math.inf)
 
     @torch.inference_mode()
     def bound(self, group: Group, report: Callable[[int], None]) -> None:
@@ -205,9 +209,12 @@ class Margins:
             kept = [(float(margin[i]), contexts.one(i)) for i in worst.indices.tolist() if margin[i] <= 0]
             self.failing += kept
 
-    def at_most(self, level: float) -> int:
-        """The number of contexts with a margin of at most `level` (which is below `LOW`)."""
-        return sum(int((margins <= level).sum()) for margins in self.low)
+    @torch.inference_mode()
+    def at_most(self, level: float, every: Sequence[Group] = ()) -> int:
+        """The number of contexts of all groups with a margin of at most `level`."""
+        if level < LOW:
+            return sum(int((margins <= level).sum()) for margins in self.low)
+        return sum(int((margin <= level).sum()) for group in every for _, margin in self._of(group))
 
 
 def margins_of(logits: Float[Tensor, "row token"], right: Int[Tensor, " row"]) -> Float[Tensor, " row"]:
@@ -240,11 +247,13 @@ def _judged(
         return replace(proof, open_contexts=proof.contexts, searched=searched, missing=lost)
     measured, inputs = measured_difference(trained, margins.tables)
     rounding = Rounding(allowance=margins.allowance, measured=measured, inputs=inputs, strength="rigorous")
-    if rounding.allowance < min(LOW, margins.smallest):
+    if other := differs(rounding):
+        return replace(proof, open_contexts=proof.contexts, searched=searched, rounding=rounding, missing=other)
+    if rounding.allowance < margins.smallest:
         return replace(proof, answer="proved", rounding=rounding)
     return replace(
         proof,
-        open_contexts=margins.at_most(rounding.allowance),
+        open_contexts=margins.at_most(rounding.allowance, every),
         searched=searched,
         rounding=rounding,
         missing=f"The smallest margin is not above the {rounding.allowance:.3g} logits allowed for rounding.",

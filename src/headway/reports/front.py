@@ -150,6 +150,9 @@ def evidence(run: RunDocuments) -> Tile | None:
     if run.attack is not None:
         found = run.attack
         remark = text("of {} inputs tried", number(found.tried))
+        if found.found and not found.broken:
+            remark = text("{}; {} only in a batch, by ties", remark, number(found.found))
+            return Tile("Failing inputs found", text("none"), remark, "evidence", "")
         return Tile("Failing inputs found", number(found.found), remark, "evidence", "error" if found.broken else "")
     return None
 

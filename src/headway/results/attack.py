@@ -14,7 +14,7 @@ Ended = Literal["time", "tries", "failures", "inputs", "interrupted"]
 class FailingInput:
     """An input that the model gets wrong when it is asked alone (sequences: by greedy decoding)."""
 
-    input: str = fact("the input, simplified as far as possible")
+    input: str = fact("the input, simplified as far as possible in the time")
     expected: str = fact("the right answer")
     answered: str = fact("the model's answer")
     size: int = count("tokens of the input")
@@ -71,7 +71,7 @@ class Attack(Document):
     ended: Ended = fact("why it ended: time or tries spent, enough failures, no new inputs, or interrupted")
     tried: int = count("different inputs that were tried")
     found: int = count("inputs that the teacher-forced pass gets wrong")
-    unconfirmed: int = count("failing inputs that are right when asked alone, by a tie of logits", default=0)
+    unconfirmed: int = count("failing inputs that were asked alone and are right then, by a tie of logits", default=0)
     smallest_margin: float | None = fact("smallest margin; null where nothing was tried", unit="logits")
     counterexamples: tuple[FailingInput, ...] = fact("failing inputs, confirmed one by one, the shortest first")
     families: tuple[FamilyRow, ...] = fact("inputs tried of each family at each length")

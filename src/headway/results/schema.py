@@ -90,7 +90,7 @@ def key_of(f: Field[Any]) -> str:
     return f.metadata.get("key") or f.name
 
 
-def _names(f: Field[Any]) -> tuple[str, ...]:
+def names_of(f: Field[Any]) -> tuple[str, ...]:
     """A field's names in documents of this version and of earlier ones."""
     return (key_of(f), *f.metadata.get("formerly", ()))
 
@@ -237,7 +237,7 @@ def _read_dataclass(cls: type, value: Any, where: str) -> Any:
                 name: _read(kind, value[name], _join(where, name)) for name, kind in further().items() if name in value
             }
             continue
-        names = [name for name in _names(f) if name in value]
+        names = [name for name in names_of(f) if name in value]
         if names:
             found[f.name] = _read(types_of(cls)[f.name], value[names[0]], _join(where, key_of(f)))
             _check_limits(f, found[f.name], _join(where, key_of(f)))
@@ -288,7 +288,7 @@ def _missing(kind: Hint, value: JsonObject) -> float:
     if not is_dataclass(kind):
         return math.inf
     needed = [f for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
-    return sum(not any(name in value for name in _names(f)) for f in needed)
+    return sum(not any(name in value for name in names_of(f)) for f in needed)
 
 
 def _read_tuple(kind: Any, value: Any, where: str) -> Any:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from headway.bounded_files import read_bytes
 from headway.errors import InputError
+from headway.origin import digests_in
 from headway.runs.directory import Directory
 from headway.runs.records import TrainingRecord, training_record
 from headway.storage import naming, sync, write_synced
@@ -195,10 +196,7 @@ def _remove_folder(place: Path) -> None:
 
 def _read_folder(place: Path, names: Sequence[str]) -> list[bytes]:
     """The files of a folder, compared with its manifest."""
-    *lines, rest = read_bytes(place / "MANIFEST", LARGEST_MANIFEST).decode().split("\n")
-    if rest:
-        raise DamagedCheckpoint(f"{place.name} is damaged: its manifest does not end with a line break")
-    expected = {name: digest for digest, name in (line.split("  ") for line in lines)}
+    expected = digests_in(read_bytes(place / "MANIFEST", LARGEST_MANIFEST).decode())
     contents = []
     for name in names:
         most = LARGEST_STATE if name == "state.json" else sys.maxsize
