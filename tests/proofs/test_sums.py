@@ -479,3 +479,12 @@ def test_a_claimed_margin_is_above_the_real_one_by_a_hundredth_and_a_tenth_of_th
     )
     reasons = list(_objections(proof, {"column 1": 3}, 1.0))
     assert [reason.partition(" of ")[0] for reason in reasons] == ([] if held else ["it claims a smallest margin"])
+
+
+def test_a_certificate_that_names_a_kind_of_context_that_there_is_not_is_rejected() -> None:
+    rounding = Rounding(allowance=0.1, measured=0.0, inputs=1, strength="rigorous")
+    kinds = {"column 1": 3, "column 9": 0}
+    proof = blank(Proof, answer="proved", contexts=3, contexts_by_kind=kinds, margin=1.0, rounding=rounding)
+    assert list(_objections(proof, {"column 1": 3}, 1.0)) == [
+        "it counts contexts of the kind 'column 9', which there is not"
+    ]

@@ -25,10 +25,10 @@ ENDS = {
 def attacked(found: Attack, name: str) -> Text:
     """The number of inputs tried, their lengths, and the number of failures."""
     return text(
-        "{} (step {}): {} different inputs tried{} in {}; {}; smallest margin {}.",
+        "{} (step {}): {} tried{} in {}; {}; smallest margin {}.",
         code(name),
         number(found.step),
-        number(found.tried),
+        counted(found.tried, "different input"),
         where(found),
         number(found.took, duration),
         failures(found),

@@ -24,6 +24,9 @@ def other_count(proof: Proof, found: Mapping[str, int]) -> Iterator[str]:
     if proof.contexts != contexts:
         yield f"it counts {proof.contexts:,} contexts; there are {contexts:,}"
     for kind in {**found, **proof.contexts_by_kind}:
+        if kind not in found:
+            yield f"it counts contexts of the kind {kind!r}, which there is not"
+            return
         claimed, real = (counts.get(kind, 0) for counts in (proof.contexts_by_kind, found))
         if claimed != real:
             yield f"it counts {claimed:,} contexts of the kind {kind!r}; there are {real:,}"
