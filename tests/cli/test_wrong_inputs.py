@@ -136,7 +136,7 @@ CASES = {
     "empty directory for a run": ("evaluate empty", "it has no config.json"),
     "unreadable run": ("evaluate unreadable", "config.json cannot be read"),
     "run of another form": ("evaluate other-form", "form 99"),
-    "run without a checkpoint": ("evaluate no-checkpoint", "it has none yet"),
+    "run without a checkpoint": ("evaluate no-checkpoint", "it has none"),
     "run whose checkpoints are all damaged": ("evaluate damaged", "step-000004 is damaged"),
     "run whose weights are of another size": ("evaluate other-size", "other-size"),
     "unknown split": ("evaluate run --split tset", "did you mean test?"),
