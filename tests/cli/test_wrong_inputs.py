@@ -137,6 +137,8 @@ CASES = {
     "unreadable run": ("evaluate unreadable", "config.json cannot be read"),
     "run of another form": ("evaluate other-form", "form 99"),
     "run without a checkpoint": ("evaluate no-checkpoint", "it has none"),
+    "run with an empty name": ("evaluate ''", "RUN '' is empty; a run directory or the name of a run"),
+    "sweep with an empty name": ("compare ''", "SWEEP '' is empty; a sweep directory or the name of one"),
     "run whose checkpoints are all damaged": ("evaluate damaged", "step-000004 is damaged"),
     "run whose weights are of another size": ("evaluate other-size", "other-size"),
     "unknown split": ("evaluate run --split tset", "did you mean test?"),

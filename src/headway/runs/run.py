@@ -40,6 +40,8 @@ class RunDirectory(Analyses):
     @classmethod
     def find(cls, text: str) -> "RunDirectory":
         """The run at a path, or with that name under ./runs; raises `InputError` otherwise."""
+        if not text.strip():
+            raise InputError(f"RUN {text!r} is empty; a run directory or the name of a run under ./runs needed")
         for path in (Path(text), Path("runs") / text):
             if cls(path).exists():
                 check_links(path)
