@@ -13,6 +13,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bounded_files": {"errors"},
     "callbacks": set(),
     "errors": set(),
+    "arguments": {"errors"},
     "notebook_progress": {"callbacks"},
     "registry": {"errors"},
     "randomness": set(),

@@ -346,3 +346,21 @@ def test_values_from_python_are_taken_as_they_are():
     assert assign({}, [("task.test_lengths", (64,)), ("task.name", 'a"b')]) == {
         "task": {"test_lengths": (64,), "name": 'a"b'}
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["train.lr=0.1", "train.lr=0.2"], "train.lr is given twice; once needed, by --set or --vary"),
+        (["model.encoding.name=rotary", "model.encoding.name=alibi"], "model.encoding.name is given twice"),
+        (["train.steps=3", "train.epochs=1"], "train.epochs and train.steps are both given; one of the two needed"),
+    ],
+)
+def test_of_two_values_of_a_setting_none_is_chosen_in_silence(given: list[str], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        assign({"train": {"lr": 1.0}}, given)
+
+
+def test_steps_take_the_place_of_epochs_of_the_recipe() -> None:
+    assert assign({"train": {"epochs": 5}}, ["train.steps=3"]) == {"train": {"steps": 3}}
+    assert assign({"train": {"epochs": 5}}, [("train.epochs", None), ("train.steps", 3)]) == {"train": {"steps": 3}}

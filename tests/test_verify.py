@@ -18,7 +18,7 @@ from tests.tiny import ADDITION, config
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("verify") / "run"
-    train(config(ADDITION), place, device="cpu")
+    train(config(ADDITION, train={"keep_every": 8}), place, device="cpu")
     assert headway(["evaluate", str(place), "--quiet", "--json"]) == 0
     return place
 
@@ -88,3 +88,50 @@ def test_a_line_that_a_kill_cut_off_is_no_damage(place: Path) -> None:
     with (place / "metrics.jsonl").open("a") as handle:
         handle.write('{"step": 9, "lo')
     assert hw.verify(place).faults == []
+
+
+def faults_of(place: Path) -> dict[str, str]:
+    return {one.file: one.detail for one in hw.verify(place).faults}
+
+
+def test_lost_metrics_are_a_fault(place: Path) -> None:
+    (place / "metrics.jsonl").unlink()
+    assert faults_of(place) == {"metrics.jsonl": f"no file at {place / 'metrics.jsonl'}"}
+
+
+def test_lost_checkpoints_are_a_fault(place: Path) -> None:
+    shutil.rmtree(place / "checkpoints")
+    assert faults_of(place)["checkpoints"] == "none is left, and metrics.jsonl goes to step 24"
+
+
+@pytest.mark.parametrize("lost", [[0], [8, 16], [0, 8, 16]])
+def test_lost_kept_weights_are_a_fault(place: Path, lost: list[int]) -> None:
+    for step in lost:
+        shutil.rmtree(RunDirectory(place).kept_path(step))
+    found = faults_of(place)
+    assert list(found) == [f"kept/step-{step:06d}" for step in lost]
+    assert all("it is missing: train.keep_every = 8" in detail for detail in found.values())
+
+
+def test_a_run_that_was_stopped_or_is_new_lacks_nothing(tmp_path: Path) -> None:
+    settings = config(ADDITION, train={"keep_every": 8})
+    train(settings, tmp_path / "stopped", device="cpu", until=12)
+    assert faults_of(tmp_path / "stopped") == {}
+    RunDirectory(tmp_path / "new").create(settings, {"seed": 0})
+    assert faults_of(tmp_path / "new") == {}
+
+
+@pytest.mark.parametrize("file", ["metrics.jsonl", "provenance.json"])
+def test_a_file_of_another_run_is_a_fault(place: Path, file: str, tmp_path: Path) -> None:
+    train(config(ADDITION, seed=1, train={"keep_every": 8}), tmp_path / "other", device="cpu")
+    shutil.copy(tmp_path / "other" / file, place / file)
+    assert "that of " in faults_of(place)[file] and "run" in faults_of(place)[file]
+
+
+def test_a_checkpoint_under_the_name_of_another_step_is_damaged(place: Path) -> None:
+    directory = RunDirectory(place)
+    shutil.rmtree(directory.checkpoint_path(24))
+    directory.checkpoint_path(16).rename(directory.checkpoint_path(24))
+    expected = "step-000024 is damaged: its state.json is that of step 16"
+    assert faults_of(place)["checkpoints/step-000024"] == expected
+    assert directory.damaged_state() == expected

@@ -176,7 +176,8 @@ def checkpoint_spoilt(command: tuple[str, ...], draw: random.Random, value: floa
     found = directory.read_checkpoint(4)
     weights = [one for key, one in sorted(found.model.items()) if "embed" not in key]
     spoil(draw.choice(weights), value, draw)
-    best = {**found.state["best"], "step": 4}
+    losses = {row["step"]: row["validation"] for row in directory.metrics() if "validation" in row}
+    best = {**found.state["best"], "step": 4, **losses[4]}
     state: Any = {**found.state, "best": best}
     if command[0] == "train":
         state = {**state, "finished": False, "validated": -1}

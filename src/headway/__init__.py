@@ -100,7 +100,7 @@ def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'headway' has no attribute {name!r}; it has: {', '.join(sorted(_PUBLIC))}")
     module, function = _PUBLIC[name].split(":")
-    found = getattr(import_module(module), function)
+    found = import_module("headway.arguments").checked(getattr(import_module(module), function), name)
     if "ipykernel" not in sys.modules:
         return found
     return import_module("headway.notebook_progress").with_bars(found)  # in a notebook, with a progress bar

@@ -116,7 +116,7 @@ def _choose_checkpoint(directory: RunDirectory, wanted: str) -> tuple[Any, list[
             raise InputError(f"{directory.path}: {damage}") from None
     last, damages = directory.newest_checkpoint()
     if last is None:
-        why = "; ".join(damages) or "it has none yet"
+        why = "; ".join(damages) or "it has none"
         raise InputError(f"{directory.path} has no checkpoint to read: {why}")
     best = last.state["best"]["step"]
     if wanted == "last" or best == last.step:

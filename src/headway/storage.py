@@ -36,10 +36,11 @@ MARKS = tuple(
         rb"\x89PNG\r\n\x1a\n.{0,400}tEXtSoftware\x00headway",
         rb"<\?xml.{0,2000}<dc:creator>\s*<cc:Agent>\s*<dc:title>headway</dc:title>",
         rb"\{\s*\"generator\": \"headway\"",
+        rb"% generator: headway\s",
     )
 )
-"""Patterns of the signature at the beginning of HTML, Markdown, PNG, SVG and JSON. A file that merely quotes it does
-not match.
+"""Patterns of the signature at the beginning of HTML, Markdown, PNG, SVG, JSON and LaTeX. A file that merely quotes it
+does not match.
 """
 
 WRITING = ".writing-"

@@ -126,6 +126,8 @@ def test_figures_are_written_into_the_sweep(sweep: SweepDirectory, capsys: pytes
         (["yours"], "headway: no sweep at yours or sweeps/yours; known under ./sweeps: mine"),
         (["mine", "--success", "often"], "headway: "),
         (["mine", "--success", "nan"], "headway: --success nan; a finite number needed\n"),
+        (["mine", "--success", "99"], "headway: --success 99; accuracy is a share: 0 to 1 needed, such as 0.99\n"),
+        (["mine", "--success", "-0.5"], "headway: --success -0.5; accuracy is a share: 0 to 1 needed, such as 0.99\n"),
         (["mine", "--success", "inf"], "headway: --success inf; a finite number needed\n"),
     ],
 )

@@ -63,7 +63,7 @@ def test_an_error_ends_with_1(runs: list[str], tmp_path: Path, capsys: pytest.Ca
     directory = RunDirectory(tmp_path / "run")
     last = directory.read_checkpoint(4)
     last.model["readout.bias"][1] += 50
-    state = {**last.state, "best": {**last.state["best"], "step": 4}}
+    state = {**last.state, "best": {"step": 4, **directory.metrics()[-1]["validation"]}}
     directory.write_checkpoint(Checkpoint(4, last.model, last.trainer, state))
     assert headway(["doctor", str(tmp_path / "run"), "--quiet", "--device", "cpu"]) == 1
     shown = capsys.readouterr().out

@@ -216,6 +216,12 @@ def test_wrong_input_is_one_line_and_exit_code_2(here: Path, shell: Shell, comma
     assert len(text.strip().splitlines()) == 1
 
 
+def test_a_run_that_cannot_be_measured_is_refused_before_any_is(here: Path, shell: Shell) -> None:
+    told = shell(f"lengths zero sum {FEW} --quiet", code=2)
+    assert told == "headway: task 'addition' has one length; there is nothing to measure against it\n"
+    assert RunDirectory("zero").read_analysis("lengths") is None
+
+
 def test_out_on_a_file_is_refused_before_anything_is_measured(here: Path, shell: Shell) -> None:
     (here / "taken").write_text("")
     assert "headway: --out taken: taken is a file; a directory needed" in shell(

@@ -149,10 +149,12 @@ def test_what_headway_wrote_is_replaced_without_a_word(command: str, here: Path)
         ("explore", "run/config.json"),
         ("explore", "run/metrics.jsonl"),
         ("explore", "run/checkpoints/step-000002/model.safetensors"),
+        ("explore", "run/kept/step-000002/model.safetensors"),
         ("explore", "run/analysis/heads.json"),
         ("explore", "link.html"),
         ("report", "run/analysis"),
         ("report", "run/checkpoints/step-000002"),
+        ("report", "run/kept"),
         ("lengths", "run/data"),
         ("lengths", "run"),
     ],
@@ -166,6 +168,30 @@ def test_a_runs_own_files_are_never_an_output(
     assert contents(here) == before
     told = capsys.readouterr().err
     assert told.count("\n") == 1 and out in told and ("is part of the run" in told or "is a run" in told)
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]], ids=["plain", "forced"])
+@pytest.mark.parametrize("file", ["run/config.json", "run/metrics.jsonl", "run/kept/notes.tex", "run/checkpoints"])
+def test_latex_replaces_none_of_a_runs_own_files(
+    file: str, force: list[str], here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = contents(here)
+    assert run(["report", "run", "--methods", file, "--quiet", *force]) == 2
+    assert contents(here) == before
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and f"--methods {file} is part of the run" in told
+
+
+def test_latex_is_replaced_where_headway_wrote_it_and_never_a_directory(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", "run", "--methods", "there.tex", "--quiet"]) == 0
+    assert is_written_by_headway(Path("there.tex"))
+    assert run(["report", "run", "--methods", "there.tex", "--quiet"]) == 0
+    Path("folder").mkdir()
+    capsys.readouterr()
+    assert run(["report", "run", "--methods", "folder", "--quiet", "--force"]) == 2
+    assert capsys.readouterr().err == "headway: --methods folder is a directory; a file needed\n"
 
 
 def test_a_page_without_out_does_not_replace_a_file_either(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -104,3 +104,28 @@ def test_another_pipe_that_breaks_is_an_error(tmp_path: Path) -> None:
     command = [sys.executable, "-c", BROKEN, "runs", str(tmp_path)]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout, found.stderr) == (2, "", "headway: [Errno 32] Broken pipe\n")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "iso8859-15"])
+def test_signs_that_the_encoding_of_a_pipe_lacks_are_printed_in_ascii(encoding: str) -> None:
+    program = "from headway.cli import main; main.run = lambda arguments: print('−1.5 ≥ 2 ✓') or 0; main.main()"
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment, check=False)
+    assert (found.returncode, found.stderr) == (0, b"")
+    assert found.stdout == b"-1.5 >= 2 \\u2713\n"
+
+
+def test_signs_are_printed_as_they_are_where_the_encoding_has_them() -> None:
+    program = "from headway.cli import main; main.run = lambda arguments: print('−1.5 ≥ 2 ✓') or 0; main.main()"
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment, check=False)
+    assert found.stdout.decode() == "−1.5 ≥ 2 ✓\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("many", [True, False])
+def test_a_full_standard_output_is_named(runs: Path, many: bool) -> None:
+    with Path("/dev/full").open("w") as full:
+        found = headway("runs", str(runs if many else runs / "run-0"), stdout=full.fileno())
+    assert found.returncode == 2
+    assert found.stderr == "headway: standard output: [Errno 28] No space left on device\n"

@@ -299,7 +299,7 @@ def test_files_that_are_not_there_are_named(tmp_path: Path, data: dict[str, Path
     with pytest.raises(InputError, match=r"--predictions .*nowhere.jsonl cannot be read"):
         read_predictions(tmp_path / "nowhere.jsonl", read_data(data["addition"]))
     (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(InputError, match="the file is empty; it needs one JSON object per line"):
+    with pytest.raises(InputError, match="no row is there; each needs an example, a target and a prediction"):
         read_predictions(tmp_path / "empty.jsonl", read_data(data["addition"]))
 
 
@@ -364,3 +364,59 @@ def test_targets_of_another_order_are_refused(tmp_path: Path, data: dict[str, Pa
 def test_start_tokens_that_are_spelled_are_no_part_of_an_answer(tmp_path: Path, data: dict[str, Path]) -> None:
     found = diagnose(tmp_path, data["addition"], lambda row: "<s> " + " ".join(map(str, row["target"])) + " </s>")
     assert found.errors == []
+
+
+def csv_of(rows: list[Row], *, end: str = "\n", header: str = "example,target,prediction") -> str:
+    """Right predictions as a spreadsheet writes them."""
+    lines = [header] if header else []
+    for row in rows:
+        (first, second), target = (row["input"][:3], row["input"][4:]), "".join(map(str, row["target"]))
+        lines.append(f"{''.join(map(str, first))}+{''.join(map(str, second))},{target},{target}")
+    return end.join([*lines, ""])
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_the_line_ends_of_any_spreadsheet_are_read(tmp_path: Path, data: dict[str, Path], end: str) -> None:
+    (tmp_path / "p.csv").write_bytes(csv_of(rows_of(data["addition"]), end=end).encode())
+    assert examine_predictions(tmp_path / "p.csv", data["addition"]).errors == []
+
+
+@pytest.mark.parametrize(
+    ("header", "encoding", "message"),
+    [
+        ("", "utf-8", "key 'prediction' is missing; it has"),
+        ("example,prediction,prediction", "utf-8", "p.csv has two columns 'prediction'; a name of its own needed"),
+        ("example,prediction, Prediction", "utf-8", "p.csv has two columns 'prediction'; a name of its own needed"),
+        ("example,target,prediction", "utf-32", "p.csv is not a text file; save it as CSV or JSON"),
+    ],
+)
+def test_a_table_that_could_be_misread_is_refused(
+    tmp_path: Path, data: dict[str, Path], header: str, encoding: str, message: str
+) -> None:
+    (tmp_path / "p.csv").write_bytes(csv_of(rows_of(data["addition"]), header=header).encode(encoding))
+    with pytest.raises(InputError, match=message):
+        read_predictions(tmp_path / "p.csv", read_data(data["addition"]))
+
+
+def test_a_notebook_is_refused(tmp_path: Path, data: dict[str, Path]) -> None:
+    (tmp_path / "p.json").write_text('{"cells": [], "nbformat": 4}')
+    with pytest.raises(InputError, match=r"p\.json is a notebook; save its table as CSV or JSON"):
+        read_predictions(tmp_path / "p.json", read_data(data["addition"]))
+
+
+def test_whole_numbers_that_pandas_wrote_with_a_point_are_read_and_others_refused(
+    tmp_path: Path, data: dict[str, Path]
+) -> None:
+    def number(row: Row) -> int:
+        return int("".join(map(str, row["target"])))
+
+    rows = [
+        {"example": row["input"], "target": number(row), "prediction": float(number(row))}
+        for row in rows_of(data["addition"])
+    ]
+    (tmp_path / "p.json").write_text(json.dumps(rows))
+    assert examine_predictions(tmp_path / "p.json", data["addition"]).errors == []
+    for wrong in (rows[0]["target"] + 0.4, f"{rows[0]['target']}.4"):
+        (tmp_path / "p.json").write_text(json.dumps([{**rows[0], "prediction": wrong}, *rows[1:]]))
+        with pytest.raises(InputError, match=r"p.json\[0\]: prediction is .*\.4.*; a whole number needed"):
+            read_predictions(tmp_path / "p.json", read_data(data["addition"]))

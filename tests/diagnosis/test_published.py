@@ -1,6 +1,7 @@
 """Published tables: what the data alone explains is said in the data's own numbers, and nothing else is."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from headway.diagnosis.explanations import sets_of
 from headway.diagnosis.findings import Finding
 from headway.diagnosis.foreign import read_data
+from headway.diagnosis.printed import as_number
 from headway.diagnosis.published import examine_results, explain
 from headway.diagnosis.published_results import Point, claims_of, read_results
 from headway.errors import InputError
@@ -325,3 +327,26 @@ def test_tables_without_accuracies_are_refused(tmp_path: Path, name: str, conten
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"--results .*nowhere.json cannot be read"):
         read_results(tmp_path / "nowhere.json")
+
+
+@pytest.mark.parametrize("text", ["45.2 (3.1)", "45.2 % (3.1 %)", "45.2 % ± 3.1 %", "45.2 ± 3.1", "45.2 (± 3.1)"])
+def test_an_average_with_its_deviation_is_the_average(text: str) -> None:
+    assert as_number(text) == Decimal("45.2")
+
+
+@pytest.mark.parametrize("sign", ["-", "\u2212", "\u2013", "\u2013 "])
+def test_a_dash_before_a_number_is_its_sign(sign: str) -> None:
+    assert as_number(f"{sign}3.4") == Decimal("-3.4")
+
+
+def test_the_colours_of_a_log_are_no_numbers(tmp_path: Path) -> None:
+    (tmp_path / "r.log").write_text("\x1b[31mepoch 1 accuracy 10.0%\x1b[0m\n\x1b[1;32mepoch 2 accuracy 20.0%\x1b[0m\n")
+    plain = "epoch 1 accuracy 10.0%\nepoch 2 accuracy 20.0%\n"
+    (tmp_path / "plain.log").write_text(plain)
+    assert read_results(tmp_path / "r.log") == read_results(tmp_path / "plain.log")
+
+
+def test_a_notebook_is_no_table_of_results(tmp_path: Path) -> None:
+    (tmp_path / "r.ipynb").write_text('{"cells": [{"outputs": [{"text": ["accuracy 0.5"]}]}], "nbformat": 4}')
+    with pytest.raises(InputError, match=r"--results r\.ipynb is a notebook; save its table as CSV or JSON"):
+        read_results(tmp_path / "r.ipynb")

@@ -50,8 +50,8 @@ def attack(
 
     >>> hw.attack("sortedness-seed0", at=[16, 64], seconds=30).counterexamples   # doctest: +SKIP
     """
+    _check(seconds, tries, seed)
     trained = run if isinstance(run, Trained) else load(run)
-    _check(seconds, tries)
     plan = _plan(trained)
     lengths = chosen_lengths(trained, plan, at)
     budget = Budget(seconds, math.inf if tries is None else tries)
@@ -93,11 +93,13 @@ def _stop_unless_finite(trained: Trained, search: Search) -> None:
         )
 
 
-def _check(seconds: float, tries: int | None) -> None:
+def _check(seconds: float, tries: int | None, seed: int) -> None:
     if not 0 < seconds <= MOST_SECONDS:
         raise InputError(f"--seconds {seconds:g}; above 0, at most {MOST_SECONDS:,}")
     if tries is not None and tries < 1:
         raise InputError(f"--tries {tries}; at least 1 needed")
+    if seed < 0:
+        raise InputError(f"--seed {seed}; at least 0 needed")
 
 
 def note(search: Search) -> str:

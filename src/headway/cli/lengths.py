@@ -60,6 +60,8 @@ def lengths(
     Another model: headway lengths my_model.py:build --weights W.safetensors --data DIR
     """
     from headway.evaluation import are_seeds_of_one_recipe, load
+    from headway.length_analysis.measure import check_sizes
+    from headway.length_analysis.sets import plan_lengths
 
     chosen = None if at is None else parse_lengths(at)
     if out is not None and not _is_analysis_of(out, run):
@@ -73,6 +75,9 @@ def lengths(
         raise InputError(f"{given[0]} is for another model, FILE.py:FUNCTION; {run[0]} is a run")
     opened = [load(one, device=device) for one in run]
     one_recipe = are_seeds_of_one_recipe(opened)
+    check_sizes(n, whole)
+    for trained in opened:
+        plan_lengths(trained, chosen)  # what cannot be measured is refused before any run is, which may take hours
     found = [
         _measure(trained, chosen, n, whole, mechanism=mechanism, figures=figures, quiet=quiet) for trained in opened
     ]

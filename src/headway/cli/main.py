@@ -21,7 +21,7 @@ from headway.cli.explore import explore
 from headway.cli.heads import heads
 from headway.cli.lengths import lengths
 from headway.cli.new import new
-from headway.cli.options import discard, is_read_by_nobody, say
+from headway.cli.options import discard, is_read_by_nobody, replace_what_cannot_be_encoded, say
 from headway.cli.prove import prove
 from headway.cli.prune import prune
 from headway.cli.report import report
@@ -92,6 +92,7 @@ def everything(
 
 def main() -> None:
     """Run the command; exit codes: 0 done, 1 an error was found, 2 wrong input, 130 Ctrl-C, 143 SIGTERM."""
+    replace_what_cannot_be_encoded(sys.stdout)
     try:
         with handling_signals(interrupt):
             code = run(sys.argv[1:])
@@ -138,7 +139,9 @@ def run(arguments: list[str]) -> int:
             raise
         return _end_of_reading(end.__context__)
     except OSError as error:
-        return _fail(error, 1 if error.errno in NO_ROOM and error.filename else 2)
+        if error.errno in NO_ROOM and not error.filename:
+            return _fail(f"standard output: {error}", 2)
+        return _fail(error, 1 if error.errno in NO_ROOM else 2)
     except MemoryError as error:
         return _fail(f"out of memory ({error}); a smaller batch, model or data set is needed", 2)
     except Exception as error:

@@ -1,5 +1,7 @@
 """Options that several commands share, and the printing of results."""
 
+import codecs
+import io
 import json
 import os
 import re
@@ -29,6 +31,8 @@ Sets = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, e.g. train.lr=0.002.")
 ]
 
+IN_ASCII = {"−": "-", "–": "-", "≥": ">=", "≤": "<=", "±": "+-", "→": "->", "×": "x", "·": ".", "…": "..."}
+"""Signs of results, and how they are printed where the encoding has none."""
 PLAIN_EVERY = 10.0
 """Seconds between progress lines without a terminal."""
 
@@ -88,6 +92,25 @@ def escaped(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)
+
+
+def replace_what_cannot_be_encoded(stream: TextIO | None) -> None:
+    """Print signs that the stream's encoding lacks in ASCII, as a pipe on Windows or an old locale needs."""
+    if not isinstance(stream, io.TextIOWrapper):
+        return
+    try:
+        "".join(IN_ASCII).encode(stream.encoding)
+    except UnicodeEncodeError:
+        codecs.register_error("headway-ascii", _in_ascii)
+        stream.reconfigure(errors="headway-ascii")
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """A codec's error handler: a minus sign stays one, and what has no likeness in ASCII is written as its number."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lost = error.object[error.start : error.end]
+    return "".join(IN_ASCII.get(one, one.encode("ascii", "backslashreplace").decode()) for one in lost), error.end
 
 
 def discard(stream: TextIO) -> None:

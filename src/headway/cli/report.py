@@ -61,14 +61,12 @@ def report(
 
 
 def write_methods(run: list[str], place: Path, *, force: bool) -> None:
-    """Write the LaTeX of the runs, unless a file of someone else stands there."""
-    from headway.errors import InputError
+    """Write the LaTeX of the runs, unless a file of someone else stands there, or one of a run's own."""
     from headway.reports.methods_tex import methods
+    from headway.runs.outputs import check_outputs
     from headway.storage import replace_file
 
-    own = place.is_file() and place.read_text(encoding="utf-8", errors="replace").startswith("% generator: headway")
-    if place.exists() and not own and not force:
-        raise InputError(f"--methods {place} exists and headway did not write it; --force replaces it")
+    check_outputs([place], force=force, option="--methods")
     replace_file(place, methods(*run).encode())
 
 

@@ -35,7 +35,17 @@ def parse_assignments(assignments: Iterable[Assignment]) -> list[tuple[list[str]
             parsed.append((path, without_dates(printable(tomllib.loads(f"value = {value}")["value"]))))
         except (ValueError, RecursionError):
             parsed.append((path, value.strip()))
+    _check_given_once([".".join(path) for path, value in parsed if value is not None])
     return sorted(parsed, key=lambda one: one[0][-1] != "name")
+
+
+def _check_given_once(keys: Sequence[str]) -> None:
+    """Raise if a setting has two values, or the length of training is given twice: none is chosen in silence."""
+    for key in keys:
+        if keys.count(key) > 1:
+            raise InputError(f"{key} is given twice; once needed, by --set or --vary")
+    if {"train.epochs", "train.steps"} <= set(keys):
+        raise InputError("train.epochs and train.steps are both given; one of the two needed, by --set or --vary")
 
 
 def printable(value: Any) -> Any:

@@ -21,6 +21,8 @@ PLACES |= {"encoding", "model", "name", "split", "metric"}
 OPERANDS = (("a", "b"), ("num1", "num2"), ("op1", "op2"), ("x1", "x2"), ("operand1", "operand2"), ("n1", "n2"))
 EQUATION = re.compile(r"\s*([0-9]+\s*\+\s*[0-9]+)\s*=\s*([0-9]+)\s*")
 PART = re.compile(r"\s*([A-Za-z][\w ]*?)\s*[:=]\s*(.+?)\s*")
+PLAIN = re.compile(r"[\s\[(]*[0-9.]+([eE][+-]?[0-9]+)?([\s,]+[0-9]+)*[\s\])]*")
+"""A prediction alone on its line: a number, or its tokens. 12+30,42,42 is a row of a table without names."""
 LATEST = 10**9
 """A number this large is a time in seconds since 1970."""
 
@@ -153,7 +155,7 @@ def rows_of_lines(lines: Sequence[str], *, predictions: bool) -> list[dict[str, 
             rows.append({"input": equation[1], "target": equation[2]})
         elif len(parts) > 1 and all(parts):
             rows.append({part[1].strip().lower(): part[2] for part in parts if part})
-        elif predictions and re.fullmatch(r"[\s\[(]*[0-9.eE+]+([\s,]+[0-9]+)*[\s\])]*", line):
+        elif predictions and PLAIN.fullmatch(line):
             rows.append({"prediction": _number(line.strip())})
         else:
             return []

@@ -56,7 +56,7 @@ def read_predictions(path: Path, data: ForeignData) -> Predictions:
             records.append(record_of(form, rest, place, data.plus))
             answers.append(answer_of(form, said, "prediction", place))
     if not records:
-        raise InputError(f"--predictions {path}: the file is empty; it needs one JSON object per line")
+        raise InputError(f"--predictions {path}: no row is there; each needs an example, a target and a prediction")
     return _given(data, records, answers)
 
 

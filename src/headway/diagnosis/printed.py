@@ -12,7 +12,7 @@ from typing import Any
 
 from headway.bounded_files import LARGEST_EXPONENT, lines_of, parse_json
 from headway.diagnosis.frames import scalars
-from headway.diagnosis.rows import TEXTS, not_json, rows_of_csv
+from headway.diagnosis.rows import TEXTS, not_json, refuse_notebook, rows_of_csv
 from headway.errors import InputError
 from headway.json_values import JsonValue
 
@@ -25,8 +25,10 @@ AT_LENGTH = re.compile(r"\b(?:seq_?len(?:gth)?|length|len|L)\s*[=:]?\s*([0-9]+)\
 AT_HEAD = re.compile(r"\b(?:L|layer|block)\s*([0-9]+)[\s.,:/_-]*(?:H|head)\s*([0-9]+)\b\s*:?", re.IGNORECASE)
 LONE = re.compile(r"(?<![0-9.])(?:[01]?\.[0-9]+|[0-9]{1,3}(?:\.[0-9]+)?\s*%)")
 RATIO = re.compile(r"\s*([0-9]+)\s*(?:/|of|out of)\s*([0-9]+)\s*")
-SPREAD = re.compile(r"\s*\(?\s*(?:±|\+/?-|\$?\\pm\$?)\s*[0-9.,]+\s*(%?)\s*\)?\s*$")
-"""The deviation after an average: ± 0.01."""
+SPREAD = re.compile(r"(?:\s*\(?\s*(?:±|\+/?-|\$?\\pm\$?)|(?<=[0-9%])\s*\()\s*[0-9.,]+\s*(%?)\s*\)?\s*$")
+"""The deviation after an average: ± 0.01, or (0.01)."""
+DASH = re.compile(r"^[\u2212\u2013]\s*(?=[0-9.])")
+"""A minus sign, or the dash that text programs write for one."""
 UNJOINED = re.compile(
     r"\b((?:(?:train|training|val|valid|validation|test|dev|eval)[ _-]?)?(?:acc|accuracy|loss|exact match))\s+"
     r"(?=[0-9.]+\s*%?(?![0-9A-Za-z/]))",
@@ -63,7 +65,7 @@ def content_of(path: Path, text: str) -> Any:
         return [_json(f"{path.name} line {number}", line, text) for number, line in enumerate(lines, 1)]
     if suffix not in (".json", "") and not text.lstrip().startswith(("{", "[")):
         return _printed(text)
-    return scalars(_json(path.name, text, text), tag)
+    return scalars(refuse_notebook(path.name, _json(path.name, text, text)), tag)
 
 
 def _json(name: str, text: str, whole: str) -> Any:
@@ -221,7 +223,8 @@ def as_number(value: Any) -> Decimal | None:
     if isinstance(value, str) and (ratio := RATIO.fullmatch(value)) and 1 < int(ratio[2]) >= int(ratio[1]):
         return (Decimal(ratio[1]) / Decimal(ratio[2])).quantize(Decimal("1e-8"))
     try:
-        number = Decimal(SPREAD.sub(r"\1", str(value)).strip().removesuffix("%").replace("\u2212", "-").strip())
+        text = DASH.sub("-", SPREAD.sub(r"\1", str(value)).strip())
+        number = Decimal(text.rstrip("% "))  # also of 45.2 % ± 3.1 %
     except InvalidOperation:
         return None
     return number if number.is_finite() and abs(number.adjusted()) <= LARGEST_EXPONENT else None

@@ -171,6 +171,7 @@ def answer_of(form: str, value: Any, key: str, place: str) -> list[int]:
         if isinstance(value, str | list | dict) or value not in (0, 1):
             raise InputError(f"{place}: {key} is {value!r:.60}; 0 or 1 needed")
         return [int(value)]
+    value = _whole(value, key, place)
     if isinstance(value, str) or type(value) is int:
         text = re.sub(r"^\s*(?:<\w+>\s*)+", "", str(value)).strip()
         if (text.startswith("[") or (form == "addition" and " " in text)) and (match := NUMBERS.fullmatch(text)):
@@ -187,6 +188,16 @@ def answer_of(form: str, value: Any, key: str, place: str) -> list[int]:
         value = value[start:]
     end = next((index for index, token in enumerate(value) if not 0 <= token < known), len(value))
     return value[:end]
+
+
+def _whole(value: Any, key: str, place: str) -> Any:
+    """A whole number that pandas wrote as 42.0 as 42; raises for 42.4, which is not the answer 42."""
+    fraction = re.fullmatch(r"\s*([0-9]+)\.([0-9]+)\s*", str(value)) if isinstance(value, str | float) else None
+    if fraction is None:
+        return value
+    if fraction[2].strip("0"):
+        raise InputError(f"{place}: {key} is {value!r:.60}; a whole number needed")
+    return fraction[1]
 
 
 def _addition(records: list[Record]) -> Task:

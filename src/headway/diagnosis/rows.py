@@ -9,7 +9,7 @@ predictions.json                    {"inputs": [...], "targets": [...], "predict
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,8 @@ MOST_CELLS = 2_000_000
 """Cells or words of a text; each takes about 230 bytes of memory."""
 ARRAYS = (".npy", ".npz")
 TEXTS = (".txt", ".log", ".out")
+STEERING = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+"""Colours and movements of a terminal in a log; their numbers are no results."""
 MERGE = re.compile(r"^(<{7} |={7}$|>{7} )", re.MULTILINE)
 
 
@@ -169,11 +171,13 @@ def read_text(path: Path) -> str:
             text = content.decode(encoding)
         except ValueError:
             continue
+        if "\0" in text:  # UTF-32 begins like UTF-16
+            break
         if "json" not in path.suffix.lower() and (mark := re.search(r"^<{7} ", text, re.MULTILINE)):
             raise _merge_mark(path.name, text, mark)
         _check_rows(path, text)
-        return text
-    raise InputError(f"{path} cannot be read: not a text file")
+        return STEERING.sub("", text)
+    raise InputError(f"{path.name} is not a text file; save it as CSV or JSON")
 
 
 def _check_rows(path: Path, text: str) -> None:
@@ -182,6 +186,7 @@ def _check_rows(path: Path, text: str) -> None:
         return
     for mark, most, what in (
         ("\n", MOST_ROWS, "lines"),
+        ("\r", MOST_ROWS, "lines"),
         (",", MOST_CELLS, "commas"),
         ("\t", MOST_CELLS, "tabs"),
         (" ", MOST_CELLS, "spaces"),
@@ -207,7 +212,7 @@ def _content(path: Path, name: str, text: str) -> tuple[Any, bool]:
     objects = [line for line in lines_of(text) if line.strip()]
     if path.suffix.lower() not in (".jsonl", ".ndjson") or not objects:
         try:
-            return parse_json(text), False
+            return refuse_notebook(name, parse_json(text)), False
         except ValueError as error:
             if len(objects) < 1 or path.suffix.lower() == ".json" or MERGE.search(text):
                 raise not_json(name, text, error) from None
@@ -224,11 +229,15 @@ def _content(path: Path, name: str, text: str) -> tuple[Any, bool]:
 
 
 def rows_of_csv(name: str, text: str) -> list[dict[str, str]]:
-    """The rows of a CSV file by its first line; cells are separated by commas, semicolons or tabs."""
-    text = _without_notes(text)
+    """The rows of a CSV file by its first line; cells are separated by commas, semicolons or tabs.
+
+    A carriage return alone ends a line, too, as spreadsheets write it for "CSV (Macintosh)".
+    """
+    text = _without_notes(text.replace("\r\n", "\n").replace("\r", "\n"))
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max((",", ";", "\t", "|"), key=first.count)
     reader = csv.DictReader(io.StringIO(text), skipinitialspace=True, delimiter=delimiter)
+    _check_columns(name, reader.fieldnames or ())
     rows = []
     for row in _rows_of(reader, name):
         if None in row.values() or any(row.get(None, ())):
@@ -238,6 +247,21 @@ def rows_of_csv(name: str, text: str) -> list[dict[str, str]]:
             raise InputError(f"{name} line {reader.line_num} has {cells} cells; the first line has {wanted}")
         rows.append(row)
     return [{str(key).strip(): value.strip() for key, value in row.items() if isinstance(value, str)} for row in rows]
+
+
+def _check_columns(name: str, columns: Sequence[str]) -> None:
+    """Raise for two columns of one name, of which the last would be read alone; columns without a name are none."""
+    names = [one.strip().lower() for one in columns if re.search(r"[A-Za-z]", one or "")]
+    for one in names:
+        if names.count(one) > 1:
+            raise InputError(f"{name} has two columns {one!r}; a name of its own needed for each")
+
+
+def refuse_notebook(name: str, content: Any) -> Any:
+    """The content of a JSON file; raises for a Jupyter notebook, whose version would pass for a number of results."""
+    if isinstance(content, dict) and "nbformat" in content and "cells" in content:
+        raise InputError(f"{name} is a notebook; save its table as CSV or JSON")
+    return content
 
 
 def _rows_of(reader: "csv.DictReader[str]", name: str) -> Iterator[dict[Any, Any]]:

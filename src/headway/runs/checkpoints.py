@@ -81,7 +81,7 @@ class Checkpoints(Directory):
             try:
                 with _damages_of(place):
                     (state,) = _read_folder(place, FILES[-1:])
-                    return training_record(state, FILES[-1]), damage
+                    return _record_of(state, place, step), damage
             except DamagedCheckpoint as problem:
                 damage = damage or str(problem)
         return {}, damage
@@ -104,7 +104,7 @@ class Checkpoints(Directory):
         with _damages_of(place):
             model, trainer, state = _read_folder(place, FILES)
             with panics_as_memory_errors(place.name):
-                return Checkpoint(step, load(model), load(trainer), training_record(state, FILES[-1]))
+                return Checkpoint(step, load(model), load(trainer), _record_of(state, place, step))
 
     def newest_checkpoint(self, steps: list[int] | None = None) -> tuple[Checkpoint | None, list[str]]:
         """The newest intact checkpoint, and a message for each newer damaged one."""
@@ -156,6 +156,14 @@ class Checkpoints(Directory):
                 _remove_folder(self.kept_path(step))
         for left_over in self.path.glob("kept/writing-*"):
             shutil.rmtree(left_over)
+
+
+def _record_of(state: bytes, place: Path, step: int) -> TrainingRecord:
+    """The contents of a state.json, which must be that of the folder's step: a renamed folder is damaged."""
+    found = training_record(state, FILES[-1])
+    if found["step"] != step:
+        raise DamagedCheckpoint(f"{place.name} is damaged: its {FILES[-1]} is that of step {found['step']}")
+    return found
 
 
 def _steps_in(folder: Path) -> list[int]:

@@ -10,7 +10,7 @@ from headway.storage import is_written_by_headway
 OWN_FILES = {
     "config.json": (
         "run",
-        ("provenance.json", "metrics.jsonl", "data", "checkpoints", "analysis", "tensorboard", "lock"),
+        ("provenance.json", "metrics.jsonl", "data", "checkpoints", "kept", "analysis", "tensorboard", "lock"),
     ),
     "study.json": ("study", ("analysis", "lock")),
     "model.json": ("analysed model", ("analysis", "lock")),

@@ -40,6 +40,8 @@ class RunDirectory(Analyses):
     @classmethod
     def find(cls, text: str) -> "RunDirectory":
         """The run at a path, or with that name under ./runs; raises `InputError` otherwise."""
+        if not text.strip():
+            raise InputError(f"RUN {text!r} is empty; a run directory or the name of a run under ./runs needed")
         for path in (Path(text), Path("runs") / text):
             if cls(path).exists():
                 check_links(path)
@@ -146,12 +148,22 @@ class RunDirectory(Analyses):
         return records
 
     def _check_reach(self, records: Iterable[MetricsRow]) -> None:
-        """Raise if the validation of the newest checkpoint is not among the rows: a checkpoint is written after it."""
-        validated = self.newest_state().get("validated", -1)
-        if validated >= 0 and not any(one.get("step") == validated and "validation" in one for one in records):
+        """Raise if the rows lack the validation of the newest checkpoint, which is written after it, or if its best
+        validation is another one there.
+        """
+        state, path = self.newest_state(), self.path / "metrics.jsonl"
+        losses = {one["step"]: one["validation"]["loss"] for one in records if "validation" in one and "step" in one}
+        validated, best = state.get("validated", -1), state.get("best", {})
+        if validated >= 0 and validated not in losses:
             raise InputError(
-                f"{self.path / 'metrics.jsonl'} is damaged: it has no validation at step {validated}, and the newest "
-                "checkpoint has; the end of the file may be missing"
+                f"{path} is damaged: it has no validation at step {validated}, and the newest checkpoint has; the end "
+                "of the file may be missing"
+            )
+        found, expected = losses.get(best.get("step", -1)), best.get("loss")
+        if validated >= 0 and None not in (found, expected) and found != expected:
+            raise InputError(
+                f"{path} is that of another run: its loss at step {best['step']} is {found:.9g}, and the newest "
+                f"checkpoint has {expected:.9g}"
             )
 
 

@@ -27,6 +27,8 @@ class SweepDirectory(PlannedDirectory):
     @classmethod
     def find(cls, text: str) -> "SweepDirectory":
         """The sweep at a path, or with that name under ./sweeps; raises `InputError` otherwise."""
+        if not text.strip():
+            raise InputError(f"SWEEP {text!r} is empty; a sweep directory or the name of one in ./sweeps needed")
         for path in (Path(text), Path("sweeps") / text):
             if cls(path).exists():
                 check_links(path)

@@ -45,7 +45,8 @@ def verify(run: str | Path | RunDirectory) -> Integrity:
     directory = run if isinstance(run, RunDirectory) else RunDirectory.find(str(run))
     checkpoints = [_checkpoint(directory, step) for step in directory.checkpoint_steps()]
     kept = [_kept(directory, step) for step in directory.kept_steps()]
-    files = (*_plain_files(directory), *checkpoints, *kept, *_analyses(directory))
+    lost = [*_lost_checkpoints(directory), *_lost_kept(directory)]
+    files = (*_plain_files(directory), *checkpoints, *kept, *lost, *_analyses(directory))
     usable = [one.step for one in checkpoints if one.state == "whole" and one.step is not None]
     return Integrity(run=str(directory.path), files=files, usable_step=max(usable, default=None))
 
@@ -73,11 +74,51 @@ def _is_sealed(path: Path) -> bool:
 
 def _plain_files(directory: RunDirectory) -> Iterator[CheckedFile]:
     yield _checked("config.json", directory.config, path=directory.path / "config.json")
-    yield _checked("provenance.json", directory.provenance, path=directory.path / "provenance.json")
-    if (directory.path / "metrics.jsonl").exists():
-        yield _checked("metrics.jsonl", lambda: _check_metrics(directory), path=directory.path / "metrics.jsonl")
+    yield _checked("provenance.json", lambda: _check_provenance(directory), path=directory.path / "provenance.json")
+    metrics = directory.path / "metrics.jsonl"
+    if metrics.exists():
+        yield _checked("metrics.jsonl", lambda: _check_metrics(directory), path=metrics)
+    elif directory.newest_state().get("validated", -1) >= 0:
+        yield CheckedFile(file="metrics.jsonl", state="damaged", step=None, detail=f"no file at {metrics}")
     if directory.data.is_dir():
         yield _checked("data", directory.check_data)
+
+
+def _check_provenance(directory: RunDirectory) -> None:
+    """Raise for a provenance of another seed than that of config.json: it was copied from another run."""
+    found = directory.provenance().get("seed")
+    try:
+        seed = directory.config().seed
+    except InputError:
+        return  # reported with config.json
+    if found not in (None, seed):
+        raise InputError(f"provenance.json is that of another run: its seed is {found}, and config.json has {seed}")
+
+
+def _lost_checkpoints(directory: RunDirectory) -> Iterator[CheckedFile]:
+    """A fault where training went on and no checkpoint is left: the first one is written before the first step."""
+    if directory.checkpoint_steps():
+        return
+    try:
+        last = max((int(row.get("step", 0)) for row in directory.metrics()), default=0)
+    except InputError:
+        return  # reported with metrics.jsonl
+    if last > 0:
+        detail = f"none is left, and metrics.jsonl goes to step {last:,}"
+        yield CheckedFile(file="checkpoints", state="damaged", step=None, detail=detail)
+
+
+def _lost_kept(directory: RunDirectory) -> Iterator[CheckedFile]:
+    """A fault for each step before the newest checkpoint whose weights `train.keep_every` kept and that is gone."""
+    steps = directory.checkpoint_steps()
+    try:
+        every = directory.config().train.keep_every
+    except InputError:
+        return  # reported with config.json
+    expected = range(0, steps[-1], every) if every and steps else ()
+    for step in sorted(set(expected) - set(directory.kept_steps())):
+        detail = f"it is missing: train.keep_every = {every}, and there is a checkpoint of step {steps[-1]:,}"
+        yield CheckedFile(file=f"kept/{directory.kept_path(step).name}", state="damaged", step=step, detail=detail)
 
 
 def _check_metrics(directory: RunDirectory) -> None:

@@ -57,6 +57,8 @@ def compare(
     name = pick_metric(entries, metric, searched=plan.search is not None)
     if success is not None and not math.isfinite(success):
         raise InputError(f"--success {success:g}; a finite number needed")
+    if success is not None and name in SHARES and not 0 <= success <= 1:
+        raise InputError(f"--success {success:g}; {name} is a share: 0 to 1 needed, such as {SUCCESS:g}")
     success_at = SUCCESS if success is None and name in SHARES else success
     chosen = select(entries, keys, where)
     finished = [entry for entry in chosen if entry.state == "finished"]
