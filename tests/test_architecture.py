@@ -65,7 +65,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"config", "origin", "batches", "tasks", "model", "training", "evaluation", "statistics", "runs"}
     | {"attached_analysis", "attachment", "attacks", "head_analysis", "length_analysis", "narration", "results"}
     | {"storage"},
-    "proofs": BASE | {"config", "batches", "tasks", "model", "evaluation", "origin", "results", "runs", "storage"},
+    "proofs": BASE
+    | {"config", "batches", "tasks", "model", "evaluation", "origin", "results", "runs", "seals", "storage"},
     "sweeps": BASE
     | {"config", "processes", "batches", "tasks", "model", "training", "evaluation", "runs", "statistics", "storage"}
     | {"narration"},

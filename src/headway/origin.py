@@ -43,7 +43,7 @@ def digest_of_files(folder: Path) -> str:
 def digests_in(manifest: str) -> dict[str, str]:
     """The SHA-256 of each file that a checkpoint's manifest names; `ValueError` unless it is as headway writes it.
 
-    A name that stands there twice has no digest: one reader would take the first, another the last.
+    A name that is repeated there has no digest: one reader would take the first, another the last.
     """
     *lines, rest = manifest.split("\n")
     if rest:
