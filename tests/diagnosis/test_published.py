@@ -350,3 +350,17 @@ def test_a_notebook_is_no_table_of_results(tmp_path: Path) -> None:
     (tmp_path / "r.ipynb").write_text('{"cells": [{"outputs": [{"text": ["accuracy 0.5"]}]}], "nbformat": 4}')
     with pytest.raises(InputError, match=r"--results r\.ipynb is a notebook; save its table as CSV or JSON"):
         read_results(tmp_path / "r.ipynb")
+
+
+@pytest.mark.parametrize("text", ["n/a", "0.486 (n=20)", "~48.6 %", "?", "failed"])
+@pytest.mark.parametrize("form", ["rows.csv", "nested.json"])
+def test_a_cell_that_is_no_number_is_named_and_does_not_vanish(tmp_path: Path, text: str, form: str) -> None:
+    path = tmp_path / form
+    if form == "rows.csv":
+        path.write_text(f"encoding,length,accuracy\nlearned,32,0.546\nlearned,64,{text}\nlearned,128,0.5\n")
+    else:
+        path.write_text(json.dumps({"learned": {"32": 0.546, "64": text, "128": 0.5}}))
+    found = read_results(path, lengths=(32, 64, 128))
+    assert [series.label for series in found.series] == ["learned"]
+    assert [point.place for point in found.series[0].points] == [32, 128]
+    assert len(found.missing) == 1
