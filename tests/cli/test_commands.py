@@ -283,8 +283,6 @@ def test_version_is_printed(shell: Shell) -> None:
 
 PEEK = """
 import sys
-from dataclasses import replace
-from headway import evaluation
 from headway.cli.main import run
 assert run(["--help"]) == 0
 assert run(["train", "--help"]) == 0
