@@ -1,6 +1,9 @@
 """Files of other programs are read within limits; beyond them one line says what is wrong."""
 
 import json
+import random
+import zipfile
+from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
 
@@ -9,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway import bounded_files
-from headway.bounded_files import DEEPEST, LONGEST_KEY, lines_of, parse_json, read_bytes
+from headway.bounded_files import DEEPEST, LONGEST_KEY, check_unpacked, lines_of, parse_json, read_bytes
 from headway.diagnosis import published_results
 from headway.diagnosis.published_results import read_results
 from headway.errors import InputError
@@ -51,6 +54,29 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "large.json").write_bytes(b" " * 3_000_000)
     with pytest.raises(InputError, match=r"large\.json has 3.0 MB; at most 2 MB are read"):
         read_bytes(tmp_path / "large.json")
+
+
+@pytest.mark.parametrize(
+    ("plain", "packed", "refused"),
+    [
+        pytest.param(0, 990_000, False, id="below a megabyte, packed to a thousandth"),
+        pytest.param(0, 1_010_000, True, id="above a megabyte, packed to a thousandth"),
+        pytest.param(3_000_000, 0, False, id="three megabytes as they are"),
+        pytest.param(300_000, 1_100_000, False, id="four and two thirds times its size"),
+        pytest.param(300_000, 1_300_000, True, id="five and a third times its size"),
+        pytest.param(100_000, 800_000, False, id="nine times its size, below a megabyte"),
+    ],
+)
+def test_an_archive_may_unpack_to_a_megabyte_or_to_five_times_its_size(
+    tmp_path: Path, plain: int, packed: int, refused: bool
+) -> None:
+    path = tmp_path / "weights.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("plain", random.Random(0).randbytes(plain))
+        archive.writestr("packed", bytes(packed), zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < plain + 3_000
+    with pytest.raises(InputError, match="more than 5 times its size") if refused else nullcontext():
+        check_unpacked(path)
 
 
 def test_only_line_feeds_end_a_line() -> None:

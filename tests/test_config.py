@@ -313,6 +313,21 @@ def test_differences_list_the_settings_that_differ_and_no_others(recipe):
     assert differences(one, one) == []
 
 
+def test_an_option_that_one_config_alone_has_is_a_difference(recipe):
+    own = load_recipe(recipe)
+    other = load_recipe(recipe, ["model.encoding.name=none"])
+    assert differences(own, other) == [
+        "model.encoding.name: learned and none",
+        "model.encoding.table_size: 16 and None",
+    ]
+    assert differences(other, own) == [
+        "model.encoding.name: none and learned",
+        "model.encoding.table_size: None and 16",
+    ]
+    short = dataclasses.replace(own, model=dataclasses.replace(own.model, encoding=Choice(name="learned")))
+    assert differences(short, own) == ["model.encoding.table_size: None and 16"]
+
+
 def test_runs_of_a_stack_differ_in_seed_and_rate_alone(recipe):
     own = load_recipe(recipe)
     assert stackable(dataclasses.replace(own, seed=7, train=dataclasses.replace(own.train, lr=0.5))) == stackable(own)
@@ -332,6 +347,21 @@ def test_none_unsets_a_number_that_may_be_left_out_and_no_other():
     assert config.model.window is None
     with pytest.raises(InputError, match=r"model\.d_model = 'none'; a whole number needed"):
         read_recipe("long-addition", set=["model.d_model=none"])
+
+
+@pytest.mark.parametrize("key", ["model.window", "train.keep_every", "train.stop_below", "train.stop_accuracy"])
+def test_none_leaves_out_a_whole_number_and_a_decimal_one(recipe, key):
+    section, name = key.split(".")
+    given = load_recipe(recipe, [f"{key}=1"])
+    unset = load_recipe(recipe, [f"{key}=1", f"{key}=none"])
+    assert getattr(getattr(given, section), name) == 1
+    assert getattr(getattr(unset, section), name) is None
+
+
+@pytest.mark.parametrize("key", ["train.lr", "train.stop_for"])
+def test_a_number_that_is_always_needed_cannot_be_left_out(recipe, key):
+    with pytest.raises(InputError, match=rf"{key.replace('.', '[.]')} = 'none'; a (whole )?number needed"):
+        load_recipe(recipe, [f"{key}=none"])
 
 
 def test_an_option_set_before_its_name_is_not_lost():

@@ -41,6 +41,30 @@ def test_tensors_that_share_memory_are_written_each(tmp_path: Path) -> None:
     assert load_file(tmp_path / "b.safetensors")["half"].tolist() == [0, 2, 4]
 
 
+@pytest.mark.parametrize("entry", ["state_dict", None])
+def test_numbers_beside_tensors_are_left_out_and_named(tmp_path: Path, entry: str | None) -> None:
+    """Batch norm of other programs counts its batches in a plain number, which may come first or last."""
+    for content in ({"seen": 7, "weight": torch.ones(2, 3)}, {"weight": torch.ones(2, 3), "seen": 7}):
+        torch.save(content if entry is None else {entry: content, "epoch": 3}, tmp_path / "a.pth")
+        found = hw.convert(tmp_path / "a.pth", out=tmp_path / "a.safetensors")
+        assert (found.entry, found.tensors) == (entry, {"weight": (2, 3)})
+        assert found.left_out == (("seen",) if entry is None else ("seen", "epoch"))
+        (tmp_path / "a.safetensors").unlink()
+
+
+@pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "model.module."])
+def test_a_prefix_is_removed_from_all_names_or_from_none(tmp_path: Path, prefix: str) -> None:
+    """A model may have a submodule called `module` of its own, beside others."""
+    wrapped = {f"{prefix}{name}": value for name, value in model().state_dict().items()}
+    torch.save(wrapped, tmp_path / "all.pth")
+    found = hw.convert(tmp_path / "all.pth")
+    assert (found.prefix, set(found.tensors)) == (prefix, {"0.weight", "0.bias", "1.weight", "1.bias"})
+    some = {**wrapped, "readout.weight": torch.ones(2)}
+    torch.save(some, tmp_path / "some.pth")
+    found = hw.convert(tmp_path / "some.pth")
+    assert (found.prefix, set(found.tensors)) == (None, set(some))
+
+
 def test_what_is_no_file_of_weights_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     torch.save(model(), tmp_path / "whole.pth")

@@ -1,5 +1,6 @@
 """Accuracy that can be trusted: decoding equals the teacher-forced pass, and a planted fault is seen."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,17 @@ from headway import evaluation
 from headway.batches import make_batch, make_model
 from headway.cli.main import run as run_command
 from headway.errors import InputError
-from headway.evaluation import Trained, decode, disagreeing, evaluate, load, teacher_forced_pass
+from headway.evaluation import (
+    Trained,
+    are_seeds_of_one_recipe,
+    decode,
+    disagreeing,
+    evaluate,
+    evaluate_examples,
+    load,
+    teacher_forced_pass,
+    why_not_seeds,
+)
 from headway.model import transformer
 from headway.model.attention import KeyValueCache, Visibility
 from headway.runs import RunDirectory
@@ -242,6 +253,31 @@ def test_a_wrong_answer_is_shown_as_the_model_writes_it(half_trained: Path) -> N
         assert not wrong.example.endswith(f"-> {wrong.answered}")
 
 
+@pytest.mark.parametrize("shown", [0, 3, 20, 1_000])
+@pytest.mark.parametrize("base", [TWO_DIGITS, SORTEDNESS])
+def test_the_first_wrong_answers_of_all_batches_are_shown_up_to_a_number(
+    base: dict, shown: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "TOKENS_A_BATCH", {"cpu": 80})  # at most 16 of its 70 examples
+    trained = untrained(base, tmp_path, data={"train": 80, "test": 70})
+    examples, seen = trained.examples("test"), []
+    found = evaluate_examples(
+        trained,
+        "test",
+        iter([examples.take(slice(0, 40)), examples.take(slice(40, 70))]),
+        70,
+        decoded=0,
+        shown=shown,
+        observe=lambda part, right: seen.append(right),
+    )
+    wrong = np.flatnonzero(~np.concatenate(seen))
+    assert len(seen) > 4 and len(wrong) == found.wrong > 25
+    rows = wrong[:shown]
+    wanted = [trained.task.show(examples.source[row], examples.target[row]) for row in rows]
+    assert [one.example for one in found.wrong_examples] == wanted
+    assert len(wanted) == min(shown, found.wrong)
+
+
 def test_an_answer_without_an_end_says_so() -> None:
     task = make_task(config(ADDITION).task)
     assert task.written([1, 2, task.vocabulary.eos, 7]) == ["1", "2"]
@@ -300,3 +336,35 @@ def test_the_command_ends_with_1_where_decoding_disagrees(half_trained: Path, mo
     assert run_command(command) == 0
     keep_stale_keys(monkeypatch)
     assert run_command(command) == 1
+
+
+@pytest.mark.parametrize(
+    ("seeds", "why"),
+    [
+        ([4], None),
+        ([4, 2, 7], None),
+        ([4, 2, 4], "run0 and .*run2 both have seed 4"),
+        ([4, 2, 2], "run1 and .*run2 both have seed 2"),
+        ([4, 2, 7, 7, 2], "run2 and .*run3 both have seed 7"),
+    ],
+)
+def test_a_seed_counts_once_whichever_of_the_runs_has_it_first(
+    seeds: list[int], why: str | None, tmp_path: Path
+) -> None:
+    trained = untrained(ADDITION, tmp_path)
+    runs = [
+        replace(trained, directory=RunDirectory(tmp_path / f"run{place}"), config=replace(trained.config, seed=seed))
+        for place, seed in enumerate(seeds)
+    ]
+    found = why_not_seeds(runs)
+    assert are_seeds_of_one_recipe(runs) == (why is None)
+    assert found is None if why is None else re.search(f"{why}; each counts once$", found or "")
+
+
+def test_runs_of_several_recipes_are_not_seeds_and_a_run_is_named_once(tmp_path: Path) -> None:
+    trained = untrained(ADDITION, tmp_path / "run0")
+    other = untrained(ADDITION, tmp_path / "run1", train={"lr": 0.5})
+    found = why_not_seeds([trained, replace(other, config=replace(other.config, seed=3))])
+    assert found is not None and found.endswith("are not two seeds of one recipe: train.lr: 0.01 and 0.5")
+    with pytest.raises(InputError, match="a run is named twice; every seed counts once"):
+        why_not_seeds([trained, other, trained])

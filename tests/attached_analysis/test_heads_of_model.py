@@ -1,5 +1,7 @@
 """`hw.heads` on models of other programs: every number against a plain hook, and errors in one line."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from torch import Tensor
 import headway as hw
 from headway.attached_analysis.attached_runs import AttachedRuns
 from headway.attached_analysis.examples import read_data
+from headway.attached_analysis.hf_checkpoints import read_texts
 from headway.attached_analysis.metrics import METRICS, find_metric
 from headway.attached_analysis.token_scores import token_parts
 from headway.attachment.attached import Attached, attach
@@ -214,3 +217,18 @@ def test_other_wrong_uses() -> None:
         hw.heads(attached, ["a text"])
     with pytest.raises(InputError, match="24 examples have 5 sources"):
         hw.heads(attached, columns, source=few, kinds=["zero"])
+
+
+@pytest.mark.parametrize(("most", "lines"), [(1, [2]), (3, [2, 5, 6]), (4, [2, 5, 6, 9]), (9, [2, 5, 6, 9])])
+@pytest.mark.parametrize("suffix", ["txt", "jsonl"])
+def test_as_many_texts_are_read_as_were_asked_for_and_blank_lines_are_none(
+    tmp_path: Path, suffix: str, most: int, lines: list[int]
+) -> None:
+    texts = {2: "good film", 5: "bad plot", 6: "very good", 9: "not bad"}
+    shown = [texts.get(number, "  " if number % 3 else "") for number in range(1, 11)]
+    if suffix == "jsonl":
+        shown = [json.dumps({"text": text}) if text.strip() else text for text in shown]
+    path = tmp_path / f"texts.{suffix}"
+    path.write_text("\n".join(shown))
+    found = read_texts(path, None, None, most)
+    assert [(row.line, row.text) for row in found] == [(number, texts[number]) for number in lines]

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 
 import headway as hw
+from headway.attachment.multihead import written_out
+from headway.attachment.verification import distance
 from headway.attachment.weights import fused_weights
 from headway.batches import make_batch
 from headway.errors import InputError, InstrumentError
@@ -94,6 +96,34 @@ def test_the_written_out_multihead_attention_is_pytorch_s_bit_for_bit(batch_firs
     assert outputs["dec0.cross"].shape == (BATCH, ANSWER, HEADS, WIDTH // HEADS)
     assert torch.equal(attached.key_mask(batch)["dec0.cross"], ~PADDING)
     assert attached.query_mask(batch)["dec0.cross"].shape == (BATCH, ANSWER)
+
+
+@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("kind", ["truth values", "numbers"])
+@pytest.mark.parametrize("masked", ["padding", "mask", "mask for each head", "mask and padding", "both for each head"])
+def test_masks_and_padding_of_the_written_out_attention_add_up_as_pytorch_s_do(
+    masked: str, kind: str, asked: bool
+) -> None:
+    torch.manual_seed(0)
+    module = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True).eval()
+    query, key = hidden(ANSWER), hidden(LENGTH, 1)
+    hides: dict[str, Tensor] = {}
+    if "padding" in masked or "both" in masked:
+        hides["key_padding_mask"] = PADDING
+    if "mask" in masked or "both" in masked:
+        later = torch.arange(LENGTH) > torch.arange(ANSWER)[:, None] + 1
+        heads = torch.stack([later.roll(-head, 1) & (torch.arange(LENGTH) > 0) for head in range(BATCH * HEADS)])
+        hides["attn_mask"] = heads if "each head" in masked else later
+    if kind == "numbers":
+        hides = {name: torch.zeros(one.shape).masked_fill(one, -math.inf) for name, one in hides.items()}
+    wanted, weights = module(query, key, key, need_weights=asked, average_attn_weights=False, **hides)
+    with written_out([module]):
+        found, again = module(query, key, key, need_weights=asked, average_attn_weights=False, **hides)
+    assert torch.equal(found, wanted)
+    assert (again is None) == (weights is None) == (not asked)
+    if weights is not None:
+        assert torch.equal(again, weights)
+        assert bool((weights[1, :, :, -2:] == 0).all()) == ("key_padding_mask" in hides)
 
 
 def test_weights_of_multihead_attention_are_those_that_it_returns_itself() -> None:
@@ -278,6 +308,38 @@ def test_randomness_shared_layers_and_infinite_logits_are_seen_for_what_they_are
         ):
             ask(TOKENS)
     assert hw.attach(seeded(Overflow()), example=TOKENS).verified is not None
+
+
+class Spoiled(Course):
+    """Gives NaN where a hook is on its first output projection."""
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        logits = super().forward(tokens)
+        return logits * math.nan if self.layers[0]["attn"].W_o._forward_pre_hooks else logits
+
+
+def test_a_model_that_gives_nan_once_it_is_hooked_is_refused() -> None:
+    with pytest.raises(InstrumentError, match="the logits with every head kept differ from the model's own by"):
+        hw.attach(seeded(Spoiled()), example=TOKENS)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [
+        ([1.0, 2.0, -3.0], [1.5, 2.0, -5.0], 2.0),
+        ([math.nan, 2.0], [math.nan, 2.25], 0.25),
+        ([math.inf, -math.inf, 1.0], [math.inf, -math.inf, 1.0], 0.0),
+        ([math.nan, 2.0], [1.0, 2.0], None),
+        ([1.0, 2.0], [math.nan, 2.0], None),
+        ([math.inf, 2.0], [-math.inf, 2.0], None),
+        ([math.inf, 2.0], [math.nan, 2.0], None),
+    ],
+)
+def test_nan_and_infinity_are_as_far_as_can_be_from_all_but_themselves(
+    one: list[float], other: list[float], apart: float | None
+) -> None:
+    found = distance(torch.tensor(one), torch.tensor(other))
+    assert found > 1e38 if apart is None else found == apart
 
 
 def test_no_module_of_headway_imports_transformers_when_it_is_imported() -> None:

@@ -1,10 +1,13 @@
 """Means, other examples' outputs and patches come from real tokens alone."""
 
+import pytest
 import torch
 from torch import Tensor
 
 import headway as hw
 from headway.attachment.attached import Attached
+from headway.attachment.contexts import Bank, Starts
+from headway.errors import InputError
 from tests.attachment.test_attach import LENGTH, TOKENS, Course, seeded
 
 PAD = 10
@@ -57,3 +60,32 @@ def test_a_patch_leaves_positions_alone_at_which_its_source_is_padding() -> None
         found = outputs_of(model, base)
     assert torch.equal(found[REAL], source[REAL])
     assert torch.equal(found[~REAL], own[~REAL])
+
+
+@pytest.mark.parametrize(
+    ("site", "cached", "queries", "first"),
+    [
+        ("dec1.self", 0, 3, 0),
+        ("dec1.self", 4, 1, 4),
+        ("dec1.self", 4, 2, 4),
+        ("dec1.cross", 3, 3, 0),
+        ("dec1.cross", 5, 1, 4),
+        ("dec1.cross", 6, 2, 4),
+        ("dec1.cross", 0, 3, 0),
+        ("dec1.cross", None, 3, 0),
+        ("dec1.self", None, 3, 0),
+    ],
+)
+def test_the_first_query_of_a_pass_stands_after_the_cached_tokens(
+    site: str, cached: int | None, queries: int, first: int
+) -> None:
+    """Cross-attention sees the cache when self-attention has added the pass's own tokens to it."""
+    bank = Bank(torch.zeros(2, 7, 3, 4), torch.ones(2, 7, dtype=torch.bool))
+    assert Starts({site: cached}).of(site, queries, bank) == first
+
+
+def test_the_place_of_one_query_without_a_known_cache_is_refused() -> None:
+    bank = Bank(torch.zeros(2, 7, 3, 4), torch.ones(2, 7, dtype=torch.bool))
+    with pytest.raises(InputError, match=r"the position of the one query at dec1\.cross is not known"):
+        Starts({"dec1.cross": None}).of("dec1.cross", 1, bank)
+    assert Starts({}).of("dec1.cross", 1, Bank(torch.zeros(2, 1, 3, 4), torch.ones(2, 1, dtype=torch.bool))) == 0

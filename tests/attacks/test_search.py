@@ -12,7 +12,7 @@ from headway.attacks.attack import ASKED, OF_A_LENGTH, attack, chosen_lengths
 from headway.attacks.gradients import steepest
 from headway.attacks.mutations import mutate
 from headway.attacks.scoring import ask, margins
-from headway.attacks.search import ELITE, PATIENCE, Budget, Island, Search, _coprime
+from headway.attacks.search import ELITE, PATIENCE, Budget, Failure, Island, Search, _coprime
 from headway.attacks.shrinking import shrink, simplicity
 from headway.batches import make_batch
 from headway.errors import InputError
@@ -255,6 +255,59 @@ def test_a_listed_family_gives_every_member_and_plateaus_every_neighbourhood_in_
     triples = np.concatenate([rows[:, place : place + 3] for place in range(6)])
     assert len(np.unique(triples, axis=0)) == 171_700
     assert task.answer(rows).all()
+
+
+@pytest.mark.parametrize("lengths", [[8], [5, 8, 11], [11, 8, 6]])
+def test_listed_families_are_swept_at_the_shortest_length(lengths: list[int]) -> None:
+    search = Search(right_but(SORTEDNESS, nothing), [*lengths], 0, Budget(FOREVER), lambda passed, search: None)
+    listed = {island.name for island in search.islands if isinstance(island.family, ListedFamily)}
+    swept = list(search._sweep(7))
+    assert len(swept) == 7
+    assert {(island.length, climbing) for island, climbing in swept} == {(min(lengths), False)}
+    assert {island.name for island, _ in swept} == listed
+
+
+def test_a_listed_family_of_a_task_with_one_length_is_swept_too() -> None:
+    search = Search(right_but(ADDITION, nothing), [None], 0, Budget(FOREVER), lambda passed, search: None)
+    whole = right_but(SORTEDNESS, nothing).task.attack_families(8)["plateaus"]
+    search.islands[1].family = whole
+    assert [island for island, _ in search._sweep(3)] == [search.islands[1]] * 3
+
+
+def test_an_exhausted_family_is_swept_no_more() -> None:
+    search = Search(right_but(SORTEDNESS, nothing), [6, 9], 0, Budget(FOREVER), lambda passed, search: None)
+    first, *others = (one for one in search.islands if one.length == 6 and isinstance(one.family, ListedFamily))
+    first.taken = first.family.size
+    assert others
+    assert {id(island) for island, _ in search._sweep(8)} == set(map(id, others))
+
+
+def failures(length: int | None, **sizes_of: list[int]) -> list[Failure]:
+    """Failing inputs of two tokens for each family; the larger the number, the less simple."""
+    return [
+        Failure(np.array([size, size]), -1.0, length, family, False, 1)
+        for family, sizes in sizes_of.items()
+        for size in sizes
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "shown"),
+    [
+        ({"swaps": [7, 1, 4]}, ["swaps 1", "swaps 4", "swaps 7"]),
+        ({"swaps": [1, 2, 3, 4], "ends": [9]}, ["swaps 1", "ends 9", "swaps 2"]),
+        ({"swaps": [1, 2, 3], "ends": [6, 5], "plateaus": [8]}, ["swaps 1", "ends 5", "plateaus 8"]),
+        ({"swaps": [1, 9], "ends": [2], "plateaus": [3], "descents": [4]}, ["swaps 1", "ends 2", "plateaus 3"]),
+        ({"swaps": [5], "ends": [2]}, ["ends 2", "swaps 5"]),
+    ],
+)
+def test_failing_inputs_of_a_length_are_the_simplest_of_each_family_first(
+    found: dict[str, list[int]], shown: list[str]
+) -> None:
+    others = failures(12, swaps=[3, 2])
+    taken = attacks._some_of_each_length([*failures(9, **found), *others], pad=-1)
+    told = [(one.length, f"{one.family} {one.source[0]}") for one in taken]
+    assert told == [*((9, one) for one in shown), (12, "swaps 2"), (12, "swaps 3")]
 
 
 def test_listed_descents_hold_every_neighbourhood_of_three() -> None:

@@ -5,13 +5,16 @@ import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from headway import evaluation
 from headway.cli.main import run
 from headway.cli.runs import ListedRun
+from headway.results.evaluation import SequenceEvaluation
 from headway.runs import RunDirectory
 from tests.tiny_recipes import RECIPES, write_recipe
 
@@ -128,6 +131,18 @@ def test_evaluate_says_where_it_put_a_file_that_cannot_be_read(shell: Shell) -> 
     assert "renamed to run/analysis/evaluation.json.damaged" in shell.stderr
     assert shell.json("evaluate run")["n"] == 16
     assert "aside" not in shell.stderr
+
+
+@pytest.mark.parametrize(("differing", "real", "code"), [(0, 0, 0), (3, 0, 0), (3, 1, 1), (2, 2, 1)])
+def test_evaluate_ends_with_1_where_decoding_differs_by_more_than_a_near_tie(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, differing: int, real: int, code: int
+) -> None:
+    shell("train addition.toml --seed 3 --quiet")
+    found = evaluation.evaluate("runs/addition-seed3")
+    assert isinstance(found, SequenceEvaluation)
+    differs = replace(found, disagreements=differing, real_disagreements=real)
+    monkeypatch.setattr(evaluation, "evaluate", lambda *arguments, **options: differs)
+    assert run(["evaluate", "addition-seed3", "--quiet"]) == code
 
 
 def test_people_get_a_few_lines_instead_of_json(shell: Shell) -> None:

@@ -182,6 +182,32 @@ def test_predictions_are_examined_with_their_data(
     assert Diagnosis.from_json(document).to_json() == document
 
 
+NOT_READ = Finding("not-examined", "warning", "data", "test.pkl is not read.")
+UNKNOWN_LENGTH = Finding("length-without-data", "warning", "claims", "No file has length 64.")
+OVERLAP = Finding("split-overlap", "error", "data", "25 are shared.")
+FEW_SEEDS = Finding("too-few-seeds", "warning", "claims", "1 seed.")
+SOUND_DATA = Finding("duplicates", "fine", "data", "No problem is there twice.")
+
+
+@pytest.mark.parametrize(
+    ("findings", "code"),
+    [
+        ([], 0),
+        ([SOUND_DATA, FEW_SEEDS], 0),
+        ([SOUND_DATA, NOT_READ], 1),
+        ([UNKNOWN_LENGTH], 1),
+        ([OVERLAP], 1),
+        ([OVERLAP, NOT_READ], 1),
+    ],
+)
+def test_an_error_or_an_input_that_is_not_examined_ends_with_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, findings: list[Finding], code: int
+) -> None:
+    found = Diagnosis(run="data", task="addition", step=None, findings=tuple(findings))
+    monkeypatch.setattr("headway.diagnosis.material.examine_data", lambda data: found)
+    assert headway(["doctor", "--data", str(tmp_path)]) == code
+
+
 def test_results_are_examined_with_their_data(sums: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     below = sum(row["target"][0] == 0 for row in rows_of(sums))
     path = tmp_path / "table.csv"

@@ -5,6 +5,7 @@ The commands are found in the app itself, so that a new one with an output has n
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -13,6 +14,8 @@ import torch
 from matplotlib.figure import Figure
 
 from headway.cli.main import app, run
+from headway.cli.prune import summary
+from headway.head_analysis.pruning import Finetuned, PruneResult
 from headway.reports.style import save
 from headway.runs import RunDirectory, StudyDirectory, SweepDirectory, check_outputs, owner_of
 from headway.storage import is_written_by_headway
@@ -256,3 +259,33 @@ def test_runs_studies_and_sweeps_own_what_they_are_made_of(
         assert found is not None and found[1] == tmp_path.resolve()
     assert owner_of(tmp_path / "report" / "index.html") is None
     check_outputs([tmp_path / "report" / "index.html", tmp_path / "new.html"], force=False)
+
+
+def test_prune_prints_the_drop_with_its_own_interval_before_and_after_training_on() -> None:
+    before = {"n": 400, "exact_match_before": 0.95, "exact_match_after": 0.80, "drop": 15.0}
+    after = Finetuned(
+        n=400,
+        exact_match_before=0.95,
+        exact_match_after=0.925,
+        drop=2.5,
+        drop_interval=(0.5, 4.5),
+        steps=1_200,
+        best_step=900,
+    )
+    result = PruneResult(
+        **before,
+        drop_interval=(11.0, 19.0),
+        run="runs/a-pruned",
+        pruned_from="runs/a",
+        kept=["enc0.self.h1", "enc1.self.h0"],
+        removed=["enc0.self.h0"],
+        chosen="named",
+        parameters_before=1_500,
+        parameters_after=1_300,
+        speed=1.25,
+        logits_apart=2e-6,
+    )
+    assert summary(result)[-1] == "accuracy on 400 test examples 95 % -> 80 %, drop 15.0 points (11.0 to 19.0)"
+    lines = summary(replace(result, finetuned=after))
+    assert lines[:-1] == summary(result)
+    assert lines[-1] == "after 1,200 steps of training (best at 900): 92.5 %, drop 2.5 points (0.50 to 4.5)"

@@ -1,6 +1,7 @@
 """headway heads --over-training."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,16 @@ from typer.testing import CliRunner
 
 import headway as hw
 from headway.cli.main import app
-from headway.head_analysis.over_training import _Patched
+from headway.errors import InputError
+from headway.head_analysis.over_training import _Patched, steps_of
 from headway.narration.over_training import over_training, rows
 from headway.reports.over_training_figure import over_training as draw
+from headway.runs import RunDirectory
 from headway.tasks import Examples
 from headway.tasks.examples import Contrast
 from headway.training import train
+from tests.head_analysis.small import ADDITION as SMALL
+from tests.head_analysis.small import untrained
 from tests.results.over_training import made_up
 from tests.tiny import ADDITION, config
 
@@ -55,6 +60,34 @@ def test_a_step_is_measured_on_the_pairs_that_do_not_choose_the_head() -> None:
     found = patched.at_step()
     assert (found.n, found.usable, found.flips) == (4, 3, (0, 3))
     assert (found.moved, found.difference) == ((1.0, 6.0), 8.0)
+
+
+@pytest.mark.parametrize(
+    ("kept", "last", "wanted"),
+    [
+        ([0, 8, 16], 16, [0, 8, 16]),
+        ([0, 8, 16], 20, [0, 8, 16, 20]),
+        ([0, 8, 16], 12, [0, 8, 12]),
+        ([5], 20, [5, 20]),
+        ([0, 8], 0, [0]),
+    ],
+)
+def test_the_steps_are_those_kept_up_to_the_model_and_the_model_itself(
+    tmp_path: Path, kept: list[int], last: int, wanted: list[int]
+) -> None:
+    directory = RunDirectory(tmp_path)
+    for step in kept:
+        directory.kept_path(step).mkdir(parents=True)
+    assert steps_of(replace(untrained(SMALL), directory=directory, step=last)) == wanted
+
+
+@pytest.mark.parametrize("kept", [[], [8]])
+def test_a_run_that_kept_nothing_up_to_the_model_says_how_to_keep_it(tmp_path: Path, kept: list[int]) -> None:
+    directory = RunDirectory(tmp_path)
+    for step in kept:
+        directory.kept_path(step).mkdir(parents=True)
+    with pytest.raises(InputError, match="kept no weights of its training; headway train RECIPE --keep-every N"):
+        steps_of(replace(untrained(SMALL), directory=directory, step=4))
 
 
 def test_sentences_and_rows_tell_the_steps() -> None:

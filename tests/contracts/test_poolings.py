@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.config import Choice
+from headway.errors import InputError
 from headway.model.poolings import POOLINGS, make_pooling
+from headway.model.poolings.detector import FAVOUR
 
 
 def make(name: str):  # type: ignore[no-untyped-def]
@@ -71,3 +73,26 @@ def test_a_summed_detector_adds_positive_detectors_at_one_position() -> None:
         pooling.detect.bias.zero_()
     hidden = torch.tensor([[[2.0, -5.0], [1.0, 0.5]]])
     assert pooling.read(hidden)[0, :, 0].tolist() == [2.0, 1.5]
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("readout", ["linear", "sum"])
+def test_a_detector_raises_the_margin_of_its_favoured_class_by_what_was_promised(count: int, readout: str) -> None:
+    """One unit more of a detector's response moves that class by `FAVOUR` logits against the mean of the others."""
+    torch.manual_seed(0)
+    favoured = count - 1
+    options = {"detectors": 4, "readout": readout, "favours": favoured}
+    pooling = make_pooling(Choice(name="detector", options=options), 7)
+    final = torch.nn.Linear(7, count)
+    pooling.initialise(final)
+    for detector in range(1 if readout == "sum" else 4):
+        moved = (final.weight @ pooling.project.weight[:, detector]).detach()
+        others = [float(moved[label]) for label in range(count) if label != favoured]
+        # 1e-5: products of float32.
+        assert float(moved[favoured]) - sum(others) / len(others) == pytest.approx(FAVOUR, rel=1e-5)
+
+
+def test_a_detector_refuses_a_class_that_the_task_does_not_have() -> None:
+    pooling = make_pooling(Choice(name="detector", options={"detectors": 4, "favours": 3}), 7)
+    with pytest.raises(InputError, match="favours = 3: the task has classes 0 to 2"):
+        pooling.initialise(torch.nn.Linear(7, 3))

@@ -89,6 +89,26 @@ def test_answers_without_an_end_are_an_error() -> None:
     assert unlearned.level == "warning"
 
 
+@pytest.mark.parametrize(("right", "level"), [(2, "warning"), (4, "error")])
+def test_tokens_before_the_end_are_neither_the_end_nor_padding(right: int, level: str) -> None:
+    """Five tokens, the end and three of padding; with the padding more than half would be right in both cases."""
+    healthy = subject("addition")
+    test = healthy.splits["test"]
+    digits = test.target[:, [0, 1, 2, 2, 1]]
+    rest = np.array([healthy.vocabulary.eos, *[healthy.vocabulary.pad] * 3])
+    target = np.concatenate([digits, np.tile(rest, (len(digits), 1))], axis=1)
+    splits = {**healthy.splits, "test": replace(test, target=target)}
+
+    def decode(examples: Examples) -> np.ndarray:
+        said = examples.target.copy()
+        said[:, right:5] = (said[:, right:5] + 1) % 10
+        said[:, 5] = 3
+        return said
+
+    finding = found(replace(healthy, splits=splits, decode=writing(decode)), "never-ends")
+    assert (finding.level, finding.numbers["right_before_the_end"]) == (level, right / 5)
+
+
 def test_one_sum_to_everything_is_a_warning() -> None:
     finding = found(subject("addition", decode=writing(lambda e: np.full_like(e.target, 3))), "constant-answer")
     assert (finding.level, finding.numbers["target_share"]) == ("warning", 0.0)
@@ -367,6 +387,25 @@ def test_lengths_with_one_answer_are_named() -> None:
     finding = found(subject("sortedness", lengths=lengths(ON_VALIDATION, "0")), "one-answer-at-lengths")
     assert finding.level == "warning"
     assert "0.546 at 32" in finding.evidence
+
+
+def test_one_answer_is_told_from_the_shortest_length_that_has_it_in_any_set() -> None:
+    """Sets may fail in any order; a length whose answers differ is no part of it."""
+    rows = [
+        length_row(48, 0.5, "matched", constant="0", answer_shares={"0": 1.0}),
+        length_row(24, 0.75, "adjacent", constant="1", answer_shares={"1": 1.0}),
+        length_row(96, 0.25, "adjacent", constant="1", answer_shares={"1": 1.0}),
+        length_row(12, 0.9, answer_shares={"0": 0.5, "1": 0.5}),
+        length_row(48, 0.625, "adjacent", constant="1", answer_shares={"1": 1.0}),
+    ]
+    finding = found(subject("sortedness", lengths=lengths_of(rows)), "one-answer-at-lengths")
+    assert finding.evidence == (
+        "In 4 of 5 sets every answer is the same class, from length 24 on; accuracies there "
+        "(0.500 at 48, 0.750 at 24, 0.250 at 96, 0.625 at 48) are shares of that class."
+    )
+    assert (finding.numbers["lengths"], finding.numbers["sets"]) == ([24, 48, 96], 4)
+    differ = found(subject("sortedness", lengths=lengths_of(rows[3:4])), "one-answer-at-lengths")
+    assert (differ.level, differ.numbers["lengths"]) == ("fine", [])
 
 
 def test_seeds_that_disagree_on_the_kind_of_the_top_head_support_no_ranking() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,53 @@ def test_the_evidence_counts_the_whole_file(tmp_path: Path, data: dict[str, Path
     assert found.numbers["accuracy"] == pytest.approx(1 - above / 400)
     most = re.search(r"can be at most ([0-9.]+) %", found.evidence)
     assert most is not None and float(most[1]) == pytest.approx(100 * (1 - above / 400), abs=0.05)
+
+
+def sums_to(totals: list[int]) -> list[Row]:
+    """Sums of three digits with these totals, no two the same."""
+    rows = []
+    for place, total in enumerate(totals):
+        second = total // 2 + place % 3
+        digits = [[int(digit) for digit in f"{number:03d}"] for number in (total - second, second)]
+        rows.append({"input": [*digits[0], 10, *digits[1]], "target": [int(digit) for digit in f"{total:04d}"]})
+    return rows
+
+
+PALINDROMES = [110, 220, 330, 440, 550, 660, 770, 880, 990, 1001, 1111, 1221, 1331, 1441, 1551, 1661, 1771, 1881, 1991]
+PALINDROMES += [1221]
+OTHERS = [*range(1020, 1040)]
+
+
+@pytest.mark.parametrize(
+    ("palindromes", "turned", "right", "reversed_", "named"),
+    [
+        (20, 0, 0, 20, False),
+        (0, 20, 0, 20, True),
+        (0, 10, 0, 10, True),
+        (0, 9, 0, 9, False),
+        (10, 10, 0, 20, True),
+        (11, 9, 0, 20, False),
+        (0, 10, 10, 10, False),
+    ],
+)
+def test_answers_count_as_reversed_where_turning_them_makes_half_of_all_right(
+    tmp_path: Path, data: dict[str, Path], palindromes: int, turned: int, right: int, reversed_: int, named: bool
+) -> None:
+    """Of 20 sums; a palindrome is its own reverse, so its right answer is no sign of anything."""
+    rows = sums_to([*PALINDROMES[:palindromes], *OTHERS[: 20 - palindromes]])
+    answers = [row["target"] for row in rows[:palindromes]]
+    answers += [row["target"][::-1] for row in rows[palindromes : palindromes + turned]]
+    answers += [row["target"] for row in rows[palindromes + turned :][:right]]
+    answers += [[7, 7, 7, 7]] * (20 - len(answers))
+    directory = shutil.copytree(data["addition"], tmp_path / "data")
+    rewrite(directory, "test.json", rows)
+    said = iter(answers)
+    found = examine_predictions(predict(tmp_path / "p.jsonl", rows, lambda row: next(said)), directory)
+    errors = {one.check: one for one in found.findings if one.level == "error"}
+    assert ("answers-reversed" in errors) == named
+    if named:
+        numbers = errors["answers-reversed"].numbers
+        assert (numbers["reversed"], numbers["n"]) == (reversed_, 20)
 
 
 def test_a_constant_class_has_the_share_of_that_class(tmp_path: Path, data: dict[str, Path]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from headway.diagnosis.explanations import sets_of
 from headway.diagnosis.findings import Finding
 from headway.diagnosis.foreign import read_data
-from headway.diagnosis.printed import as_number
+from headway.diagnosis.printed import as_number, content_of
 from headway.diagnosis.published import examine_results, explain
 from headway.diagnosis.published_results import Point, claims_of, read_results
 from headway.errors import InputError
@@ -108,6 +108,61 @@ def test_a_log_claims_the_accuracy_of_its_last_epoch(tmp_path: Path, turned: boo
     assert [(point.epoch, point.value) for point in claim.points] == [(10, 0.875)]
 
 
+def test_a_list_of_accuracies_begins_with_epoch_1(tmp_path: Path) -> None:
+    (series,) = read_results(_json(tmp_path, {"validation accuracy": [0.25, 0.5, 0.75, 0.875]})).series
+    assert [(point.epoch, point.value) for point in series.points] == [(1, 0.25), (2, 0.5), (3, 0.75), (4, 0.875)]
+
+
+@pytest.mark.parametrize(
+    ("heading", "shown", "share"),
+    [
+        ("accuracy", "0.8", 0.8),
+        ("accuracy", "0.8 %", 0.008),
+        ("accuracy", "80%", 0.8),
+        ("accuracy (%)", "0.8", 0.008),
+        ("accuracy (%)", "80", 0.8),
+        ("accuracy (%)", "80 %", 0.8),
+        ("accuracy_pct", "0.8", 0.008),
+        ("accuracy in percent", "62.5", 0.625),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+def test_a_number_is_per_cent_by_its_heading_or_by_its_own_sign(
+    tmp_path: Path, suffix: str, heading: str, shown: str, share: float
+) -> None:
+    path = tmp_path / f"results.{suffix}"
+    number = shown if "%" in shown else float(shown)
+    path.write_text(f"{heading}\n{shown}\n" if suffix == "csv" else json.dumps({heading: number}))
+    (series,) = read_results(path).series
+    assert [point.value for point in series.points] == pytest.approx([share])
+
+
+LOG = """\
+epoch 3: train acc 0.5
+validation acc 0.625
+epoch 4, length 12: accuracy 0.75
+validation acc 0.875
+length 12: accuracy 0.9375
+length 20: accuracy 0.25
+layer 1 head 2: accuracy 0.125
+"""
+
+
+def test_a_line_of_a_log_belongs_to_the_last_epoch_unless_it_names_a_length_or_a_head_alone() -> None:
+    """What is measured at a length after training is of no epoch; training may have stopped at an earlier one."""
+    rows = content_of(Path("log.txt"), LOG)
+    told = [(row.get("epoch"), row.get("length"), row.get("layer"), row.get("head")) for row in rows]
+    assert told == [
+        (3, None, None, None),
+        (3, None, None, None),
+        (4, 12, None, None),
+        (4, None, None, None),
+        (None, 12, None, None),
+        (None, 20, None, None),
+        (None, None, 1, 2),
+    ]
+
+
 def test_one_coarse_digit_is_no_evidence(tmp_path: Path, sums: Path) -> None:
     (found,) = examine(tmp_path, sums, {"accuracy": 0.4})
     assert found.check == "not-explained"
@@ -127,6 +182,16 @@ def test_sums_below_1000_without_another_zero_are_recognised_beside_a_good_numbe
     assert found.check == "zeros-not-scored"
     assert "sums below 1000 with no other zero in them" in found.evidence
     assert "greedy" in found.evidence
+
+
+@pytest.mark.parametrize(("words", "first"), [("no zero in them", 0), ("no zero after the first digit", 1)])
+def test_sums_without_zeros_are_those_of_the_digits_that_are_named(
+    tmp_path: Path, sums: Path, words: str, first: int
+) -> None:
+    plain = count(sums, lambda target: "0" not in target[first:])
+    (found,) = examine(tmp_path, sums, {"accuracy": plain / 400})
+    assert found.check == "zeros-not-scored"
+    assert f"is also the share of sums with {words} in your test file ({plain} of 400)" in found.evidence
 
 
 def test_a_model_without_carries_is_recognised(tmp_path: Path, sums: Path) -> None:

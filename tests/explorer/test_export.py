@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 import headway as hw
+from headway.batches import Batch, make_batch
 from headway.errors import InputError
 from headway.evaluation import Trained, load
 from headway.explorer import encoding_tables, export, packing, writing
@@ -23,6 +24,7 @@ from headway.explorer.export import export_run, reach
 from headway.explorer.findings import failing_inputs, head_findings, length_findings, training_findings
 from headway.explorer.packing import Pack
 from headway.explorer.writing import explore
+from headway.head_analysis.handles import Edit, intervene
 from headway.model.encodings.base import Encoding, Heads, Positions
 from headway.model.poolings import POOLINGS
 from headway.model.poolings.simple import Mean
@@ -83,6 +85,42 @@ def test_examples_are_the_test_splits_and_accuracy_is_that_on_them(run: Path, do
     assert {tuple(example["source"]) for example in document["examples"]} == sources
     assert document["accuracy"]["n"] == len(document["examples"]) == 6
     assert document["accuracy"]["right"] == 6 - hw.evaluate(trained, "test").wrong
+
+
+def test_means_of_the_page_are_those_of_head_analysis_not_of_the_examples_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 24 test examples the first 15 give the means, and five random ones are shown."""
+    monkeypatch.setattr(export, "ANALYSED", 15)
+    monkeypatch.setattr(export, "EXAMPLES", 5)
+    trained = untrained("sortedness")
+    document = export_run(trained).to_json()
+    assert len(document["examples"]) == 5
+    pad, sums, count = trained.task.vocabulary.pad, dict[str, Tensor](), 0
+    for row in range(15):
+        example = trained.examples("test").take([row])
+        example = replace(example, source=example.source[:, example.source[0] != pad])
+        batch = make_batch(trained.task, trained.model, example, trained.device)
+        with torch.inference_mode():
+            for site, heads in outputs_of(trained, batch).items():
+                sums[site] = sums.get(site, 0) + heads[0].sum(0)
+        count += example.source.shape[1]
+    assert set(sums) == {"encoder.0.self", "encoder.1.self"}
+    for site, total in sums.items():
+        # 1e-5: sums of float32 in another order.
+        np.testing.assert_allclose(unpack(document["weights"], f"mean.{site}"), total / count, rtol=1e-4, atol=1e-5)
+
+
+def outputs_of(trained: Trained, batch: Batch) -> dict[str, Tensor]:
+    """The outputs of all heads, `example position head d_head`, as the projections read them."""
+    seen: dict[str, Tensor] = {}
+
+    def keep(site: str) -> Edit:
+        return lambda heads: seen.setdefault(site, heads)
+
+    with intervene(trained.model, {site.name: keep(site.name) for site in trained.model.sites}):
+        trained.model(batch.inputs)
+    return seen
 
 
 def test_the_page_is_told_how_long_sources_and_answers_may_be() -> None:
@@ -560,3 +598,18 @@ def test_heads_over_training_are_taken_over_where_they_are_of_this_model(tmp_pat
     run.replace_analysis("over_training", {**found.to_json(), "pairs": "many"})
     with pytest.raises(InputError, match=r"pairs is \"many\".*; run headway heads --over-training again"):
         training_findings(run, 200, names)
+
+
+def test_flips_of_the_page_are_those_of_the_followed_subject_alone(tmp_path: Path) -> None:
+    """Pairs of a carry count, into tens and into hundreds; pairs that differ in a digit do not."""
+    made, run = made_up_training([0.0, 0.9], [0, 40], [0, 100]), RunDirectory(tmp_path)
+    (first,) = made.steps[1].contrasts
+    tens, hundreds = replace(first, usable=18, flips=(2, 7)), replace(first, usable=11, flips=(0, 5))
+    digit = replace(first, name="another digit", about="digit", usable=16, flips=(13, 1))
+    steps = tuple(replace(one, contrasts=(tens, digit, hundreds)) for one in made.steps)
+    shown = {}
+    for subject in ("carry", "digit", "sign"):
+        run.replace_analysis("over_training", replace(made, steps=steps, subject=subject))
+        told = write(training_findings(run, 100, list(made.heads)))["steps"][1]
+        shown[subject] = (told["usable"], told["flips"])
+    assert shown == {"carry": (29, [2, 12]), "digit": (16, [13, 1]), "sign": (0, [0, 0])}

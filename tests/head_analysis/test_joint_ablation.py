@@ -260,6 +260,28 @@ def test_the_errors_of_sampled_values_cover_other_examples_too() -> None:
     assert spread == pytest.approx(float(np.sqrt(np.mean(np.square(errors)))), rel=0.33)
 
 
+@pytest.mark.parametrize("asked", [4, 7, 10])
+def test_the_error_of_sampled_values_counts_an_order_and_its_reverse_once(asked: int) -> None:
+    """By hand: the variance of the means of two orders over their number, and that of examples over theirs."""
+    game, size, n = random_game(5, 4, 90), 4, 90
+    found = shapley_sampled(game, game.heads, asked, np.random.default_rng(2))
+    draws = np.random.default_rng(2)
+    pairs = []
+    for _ in range(asked // 2):
+        order = draws.permutation(size).tolist()
+        gains = np.zeros((2, size, n))
+        for way, players in enumerate((order, order[::-1])):
+            for place, player in enumerate(players):
+                without, there = (np.isin(np.arange(size), players[:count]) for count in (place, place + 1))
+                gains[way, player] = game.rule(there) * 1.0 - game.rule(without)
+        pairs.append(gains.mean(0))
+    by_pair, by_example = np.array(pairs).mean(2), np.mean(pairs, axis=0)
+    wanted = by_pair.var(0, ddof=1) / (asked // 2) + by_example.var(1, ddof=1) / n
+    assert found.permutations == 2 * (asked // 2)
+    assert [row.value for row in found.values] == pytest.approx(100 * by_pair.mean(0))
+    assert [row.error for row in found.values] == pytest.approx(100 * np.sqrt(wanted))
+
+
 def test_few_heads_are_exact_and_many_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     game = additive([1, 2, 3])
     monkeypatch.setattr(joint_ablation, "EXACT_HEADS", 3)

@@ -158,6 +158,19 @@ def test_a_map_is_never_judged_on_the_rows_it_was_fitted_on() -> None:
     assert residual_share(rows, 1) > 1.5
 
 
+def test_the_residual_share_is_relative_to_the_mean_of_the_rows_that_fit() -> None:
+    """Numbers on a line: the only rotations are 1 and -1. With shift 3 every fourth of eleven pairs is held out."""
+    rows = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0, 9.0, 7.0])
+    pairs = [(rows[place], rows[place + 3]) for place in range(11)]
+    error = spread = 0.0
+    for fold in range(4):
+        fitted = [after for place, (_, after) in enumerate(pairs) if place % 4 != fold]
+        for before, after in pairs[fold::4]:  # the products of all pairs are positive, so that the map is 1
+            error += (after - before) ** 2
+            spread += (after - sum(fitted) / len(fitted)) ** 2
+    assert residual_share(rows[:, None], 3) == pytest.approx(error / spread)
+
+
 def test_equal_rows_have_both_identities() -> None:
     found = measure_identities(np.ones((12, 3)))
     assert [one.residual_share for one in found.rotations] == [0.0] * len(found.rotations)

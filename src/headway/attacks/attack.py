@@ -182,7 +182,7 @@ def _some_of_each_length(failures: Sequence[Failure], pad: int) -> list[Failure]
     taken: list[Failure] = []
     for length in dict.fromkeys(one.length for one in failures):
         own = [one for one in ordered if one.length == length]
-        firsts = list({one.family: one for one in reversed(own)}.values())[::-1]
+        firsts = [next(one for one in own if one.family == name) for name in dict.fromkeys(one.family for one in own)]
         rest = [one for one in own if all(one is not first for first in firsts)]
         simplest, others = [*firsts, *rest][:OF_A_LENGTH], [*firsts, *rest][OF_A_LENGTH:]
         taken += [*simplest, *sorted(others, key=lambda one: one.margin)][:ASKED]

@@ -228,7 +228,7 @@ class Search:
     def _sweep(self, batches: int) -> Iterator[tuple[Island, bool]]:
         """More batches of the enumerable families at the shortest length, until all their inputs were tried."""
         shortest = min((island.length or 0 for island in self.islands), default=0)
-        listed = [one for one in self._open() if isinstance(one.family, ListedFamily) and one.length == shortest]
+        listed = [one for one in self._open() if isinstance(one.family, ListedFamily) and (one.length or 0) == shortest]
         for turn in range(batches if listed else 0):
             island = listed[turn % len(listed)]
             if not island.exhausted:
