@@ -15,7 +15,7 @@ from headway.errors import InputError
 from headway.evaluation import Trained
 from headway.proofs.prove import check as check_file
 from headway.proofs.rounding import Bounded
-from headway.proofs.sortedness import Evidence, _conclude, check, contexts_of, margins, prove
+from headway.proofs.sortedness import Evidence, _conclude, _is_closed, check, contexts_of, margins, prove
 from headway.proofs.sortedness_bounds import close_chains, close_descents, open_triples, sorted_triples
 from headway.proofs.sortedness_search import Found
 from headway.proofs.sortedness_table import TripleTable, _read, tabulate
@@ -288,18 +288,19 @@ def test_sorted_triples_are_open_unless_their_bound_exceeds_what_is_needed(seed:
 
 
 @pytest.mark.parametrize(
-    ("share", "answer"), [(-1.0, "undecided"), (0.5, "undecided"), (0.99, "undecided"), (1.01, "proved")]
+    ("share", "closed"), [(-1.0, False), (0.0, False), (0.5, False), (0.99, False), (1.01, True), (3.0, True)]
 )
-def test_a_single_element_is_closed_only_beyond_what_rounding_allows(share: float, answer: str, tmp_path: Path) -> None:
+def test_a_single_element_is_closed_only_beyond_what_rounding_allows(
+    share: float, closed: bool, tmp_path: Path
+) -> None:
     """Longer sequences have margins of 50 logits; element 2 by itself has this share of what is needed."""
     start = evidence_of(tmp_path)
     alone, opposes = start.table.alone.clone(), int(start.table.opposes[0])
     wanted = share * start.need
     alone[2, opposes] += (wanted - float(start.table.margin(alone)[2])) / start.table.weight[opposes]
-    table = replace(start.table, alone=alone)
     searches = {side: Found(ended=True, highest=-50.0, labels=9) for side in ("unsorted", "sorted")}
-    found = _conclude(replace(start, table=table, chains=replace(start.chains, lowest=-1.0), searches=searches))
-    assert found.answer == answer
+    evidence = replace(start, table=replace(start.table, alone=alone), searches=searches)
+    assert (_is_closed(evidence, "sorted"), _is_closed(evidence, "unsorted")) == (closed, True)
 
 
 def evidence_of(place: Path, **facts: Any) -> Evidence:
