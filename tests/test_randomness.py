@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +34,15 @@ def test_a_generator_does_not_depend_on_what_was_drawn_before():
     generator(5, "order", 1).random(1_000)
     assert generator(5, "order", 2).random(4).tolist() == expected
     assert generator(5, "order", 3).random(4).tolist() != expected
+
+
+@given(st.integers(0, 50), purposes, st.lists(st.integers(0, 9), min_size=1, max_size=4), st.data())
+def test_every_counter_changes_what_a_generator_draws(seed, purpose, counts, data):
+    place = data.draw(st.integers(0, len(counts) - 1))
+    other = [*counts[:place], counts[place] + 1, *counts[place + 1 :]]
+    numbers = [generator(seed, purpose, *some).random(4).tolist() for some in (counts, other, counts[:-1])]
+    assert numbers[0] not in numbers[1:]
+    assert numbers[0] == np.random.Generator(np.random.PCG64(derive(seed, purpose, *counts))).random(4).tolist()
 
 
 def test_another_process_derives_the_same_number():

@@ -21,7 +21,7 @@ from headway.config import Choice, RunConfig, TrainConfig
 from headway.errors import InputError
 from headway.results.comparison import Outcome
 from headway.runs import Checkpoint, DamagedCheckpoint, RunDirectory, SweepDirectory, list_runs
-from headway.storage import write_json
+from headway.storage import read_document, write_json
 from tests.tiny_recipes import write_recipe
 
 CONFIG = RunConfig(task=Choice(name="addition"), train=TrainConfig(steps=4))
@@ -359,6 +359,74 @@ def test_metrics_that_are_not_finite_are_never_written(run: RunDirectory) -> Non
     with pytest.raises(ValueError, match="not JSON compliant"):
         run.append_metrics({"step": 1, "loss": float("nan")})
     assert run.metrics() == []
+
+
+def sha256_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_the_checksum_of_a_line_covers_that_of_the_line_before(run: RunDirectory) -> None:
+    """Computed by hand: each covers [checksum before, content], with keys in alphabetical order."""
+    run.append_metrics({"step": 1, "loss": 2.0})
+    run.append_metrics({"step": 2, "loss": 1.5}, {"step": 3, "loss": 1.0})
+    previous, expected = "", []
+    for content in ('{"loss": 2.0, "step": 1}', '{"loss": 1.5, "step": 2}', '{"loss": 1.0, "step": 3}'):
+        previous = sha256_of(f'["{previous}", {content}]')[:16]
+        expected.append(previous)
+    lines = (run.path / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["sha256"] for line in lines] == expected
+
+
+@pytest.mark.parametrize(
+    ("kept", "number", "reason"),
+    [
+        ((1, 2, 3, 4), 1, ""),
+        ((0, 2, 3, 4), 2, ", or lines before it are missing"),
+        ((0, 1, 4), 3, ", or lines before it are missing"),
+        ((0, 2, 1, 3, 4), 2, ", or lines before it are missing"),
+        ((0, 1, 1, 2, 3, 4), 3, ", or lines before it are missing"),
+    ],
+)
+def test_a_line_of_metrics_that_is_missing_or_elsewhere_is_noticed(
+    run: RunDirectory, kept: tuple[int, ...], number: int, reason: str
+) -> None:
+    run.append_metrics(*({"step": step, "loss": 1.0} for step in range(1, 6)))
+    path = run.path / "metrics.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[place] for place in kept))
+    with pytest.raises(InputError) as refused:
+        run.metrics()
+    told = "is damaged or was edited: its content does not match its sha256"
+    assert str(refused.value) == f"{path}: line {number} {told}{reason}"
+
+
+def backwards(value: object) -> object:
+    """The same JSON with the keys of every object in the opposite order."""
+    if isinstance(value, list):
+        return [backwards(one) for one in value]
+    return {key: backwards(value[key]) for key in reversed(value)} if isinstance(value, dict) else value
+
+
+def test_a_document_with_its_keys_in_another_order_is_whole(tmp_path: Path) -> None:
+    content = {"step": 3, "heads": [{"name": "enc0.self.h1", "drop": 2.5}, {}], "about": {"task": "addition", "a": 1}}
+    path = tmp_path / "found.json"
+    write_json(path, content)
+    stored = json.loads(path.read_text())
+    assert stored["sha256"] == sha256_of(json.dumps(content, sort_keys=True))
+    path.write_text(json.dumps(backwards(stored)))
+    assert path.read_text().startswith('{"sha256": "'), "the order is another one"
+    assert read_document(path) == content
+    path.write_text(path.read_text().replace("2.5", "2.6"))
+    with pytest.raises(InputError, match=r"found\.json is damaged or was edited"):
+        read_document(path)
+
+
+def test_a_line_with_its_keys_in_another_order_is_whole(run: RunDirectory) -> None:
+    rows = [{"step": step, "loss": 1.0, "lr": 0.5} for step in (1, 2)]
+    run.append_metrics(*rows)
+    path = run.path / "metrics.jsonl"
+    path.write_text("".join(json.dumps(backwards(json.loads(line))) + "\n" for line in path.read_text().splitlines()))
+    assert run.metrics() == rows
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[1]", "\x00"])

@@ -135,3 +135,31 @@ def test_a_checkpoint_under_the_name_of_another_step_is_damaged(place: Path) -> 
     expected = "step-000024 is damaged: its state.json is that of step 16"
     assert faults_of(place)["checkpoints/step-000024"] == expected
     assert directory.damaged_state() == expected
+
+
+NO_CHECKSUM = "no checksum, as earlier versions wrote it: a changed digit would not be noticed"
+
+
+@pytest.mark.parametrize(
+    ("earlier", "continued", "ending", "detail"),
+    [
+        (2, 3, "", ""),
+        (2, 1, "", ""),
+        (0, 2, "", ""),
+        (3, 0, "", NO_CHECKSUM),
+        (1, 0, "", NO_CHECKSUM),
+        (1, 2, "\n", ""),
+    ],
+)
+def test_a_log_that_this_version_continued_has_checksums(
+    tmp_path: Path, earlier: int, continued: int, ending: str, detail: str
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    run.create(config(ADDITION), {})
+    log = run.path / "metrics.jsonl"
+    log.write_text("".join(json.dumps({"step": step, "loss": 2.0}) + "\n" for step in range(earlier)))
+    run.append_metrics(*({"step": earlier + step, "loss": 1.0} for step in range(continued)))
+    log.write_text(log.read_text() + ending)
+    found = {one.file: one for one in hw.verify(run).files}
+    assert (found["metrics.jsonl"].state, found["metrics.jsonl"].detail) == ("whole", detail)
+    assert found["config.json"].detail == ""

@@ -329,6 +329,20 @@ def test_the_first_or_the_last_pair_descends_wherever_it_can() -> None:
     assert (np.diff(at_the_start[:, 1:]) >= 0).all() and (np.diff(at_the_end[:, :-1]) >= 0).all()
 
 
+@pytest.mark.parametrize(("values", "kinds"), [(2, {2}), (3, {2, 3}), (4, {2, 3, 4}), (5, {2, 3, 4}), (9, {2, 3, 4})])
+def test_ties_have_two_to_four_neighbouring_values_anywhere(values: int, kinds: set[int]) -> None:
+    """Of 40 places each of four values fills at least one in all but one row of 25,000."""
+    family = right_but(SORTEDNESS, nothing, values=values).task.attack_families(40)["ties"]
+    rows = family.draw(np.random.default_rng(0), 600)
+    found = [np.unique(row) for row in rows]
+    assert {len(one) for one in found} == kinds
+    assert all((np.diff(one) == 1).all() for one in found)
+    for kind in kinds:
+        lowest = {int(one[0]) for one in found if len(one) == kind}
+        assert lowest == set(range(values - kind + 1))
+    assert {int((np.diff(row) < 0).sum()) for row in rows} == {0, 1}
+
+
 def test_failing_inputs_up_to_a_length_are_those_at_it_too() -> None:
     inputs = tuple(blank(FailingInput, length=length) for length in (9, 8, None, 7))
     found = blank(Attack, counterexamples=inputs, ended="tries")

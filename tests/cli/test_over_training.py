@@ -15,6 +15,7 @@ from headway.errors import InputError
 from headway.head_analysis.over_training import _Patched, steps_of
 from headway.narration.over_training import over_training, rows
 from headway.reports.over_training_figure import over_training as draw
+from headway.results.over_training import ContrastAtStep
 from headway.runs import RunDirectory
 from headway.tasks import Examples
 from headway.tasks.examples import Contrast
@@ -100,6 +101,70 @@ def test_sentences_and_rows_tell_the_steps() -> None:
     first, second = found.heads
     largest = [line.split("%", 1)[1].split()[:2] for line in list(rows(found))[1:]]
     assert largest == [[first, "0.50"], [second, "5.0"], [second, "40.0"], [second, "80.0"]]
+
+
+@pytest.mark.parametrize(
+    ("values", "formed"),
+    [
+        ([0.0, 41.0, 80.0, 80.0], 100),
+        ([0.0, 40.0, 80.0, 80.0], 250),
+        ([0.0, 70.0, 30.0, 80.0], 300),
+        ([0.0, 70.0, 40.0, 80.0], 300),
+        ([60.0, 0.0, 60.0, 80.0], 250),
+        ([None, 70.0, None, 80.0], 300),
+        ([60.0, None, 60.0, 80.0], 250),
+        ([90.0, 70.0, 60.0, 80.0], 0),
+        ([10.0, 10.0, 10.0, 0.0], None),
+        ([10.0, 10.0, 10.0, -1.0], None),
+        ([10.0, 10.0, 10.0, None], None),
+    ],
+)
+def test_a_head_has_formed_where_it_stays_above_half_of_its_final_value(
+    values: list[float | None], formed: int | None
+) -> None:
+    found = made_up(accuracies=[0.5] * 4, drops=[0] * 4, steps=[0, 100, 250, 300])
+    assert found.formed(values) == formed
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "jump"),
+    [
+        ([0.0, 0.6, 0.4, 0.9], 300),
+        ([0.0, 0.6, 0.7, 0.9], 100),
+        ([0.0, 0.5, 0.51, 0.9], 250),
+        ([0.6, 0.7, 0.8, 0.5], None),
+    ],
+)
+def test_the_jump_is_where_the_accuracy_stays_above_one_half(accuracies: list[float], jump: int | None) -> None:
+    assert made_up(accuracies=accuracies, drops=[0] * 4, steps=[0, 100, 250, 300]).jump == jump
+
+
+def contrast(name: str, difference: float, moved: float, about: str = "carry") -> ContrastAtStep:
+    return ContrastAtStep(
+        name=name, about=about, n=9, usable=9, difference=difference, flips=(0, 0), moved=(0.0, moved)
+    )
+
+
+@pytest.mark.parametrize(
+    ("contrasts", "share"),
+    [
+        ([contrast("tens", 0.04, 0.2)], None),
+        ([contrast("tens", 0.49, 0.49)], None),
+        ([contrast("tens", 0.5, 0.25)], 0.5),
+        ([contrast("tens", -8.0, 4.0)], None),
+        ([contrast("tens", 0.9, 0.3), contrast("hundreds", 0.05, 0.3)], None),
+        ([contrast("tens", 0.9, 0.3), contrast("hundreds", 0.3, 0.3)], 0.5),
+        ([contrast("tens", 2.0, 0.5), contrast("digit", 0.1, 7.0, about="digits")], 0.25),
+        ([contrast("digit", 8.0, 4.0, about="digits")], None),
+        ([], None),
+    ],
+)
+def test_a_share_is_taken_of_half_a_logit_for_each_contrast_or_more(
+    contrasts: list[ContrastAtStep], share: float | None
+) -> None:
+    early = made_up(accuracies=[1.0, 1.0], drops=[0, 20], steps=[0, 100])
+    found = replace(early, steps=(replace(early.steps[0], contrasts=tuple(contrasts)), early.steps[1]))
+    assert found.effects_of("dec0.cross.h0") == pytest.approx([share, 0.2])
 
 
 @pytest.mark.parametrize("narrow", [False, True])

@@ -332,6 +332,25 @@ def test_a_pass_uses_of_the_one_before_only_what_no_change_touches(tab: Any, run
     assert gap < TOLERANCE < change
 
 
+@pytest.mark.parametrize("name", ["text", "decoder", "sortedness t5"])
+def test_a_pass_uses_nothing_that_a_head_that_was_off_left(tab: Any, runs: dict[str, Any], name: str) -> None:
+    """One head after another goes off and no pass of the whole model stands between, forwards and backwards."""
+    trained, _ = runs[name]
+    heads = [str(head) for site in trained.model.sites for head in site.heads]
+    orders: list[list[dict[str, str]]] = [
+        [{head: "zero"} for head in [*heads, *reversed(heads)]],
+        [{heads[0]: "zero"}, {}, {heads[-1]: "zero"}],
+        [{heads[0]: "zero", heads[-1]: "mean"}, {heads[-1]: "zero"}],
+    ]
+    lengths = [5] if name.startswith("sortedness") else [12] if name == "text" else None
+    examples = as_json(trained, draw(trained, np.random.default_rng(3), 2, lengths))
+    for order in orders:
+        options = [{"off": off} for off in order]
+        argument = {"index": list(MODELS).index(name), "examples": examples, "options": options}
+        gap, change = tab.evaluate(KEPT_GAP, argument)
+        assert gap < TOLERANCE < change, order
+
+
 # Workers
 
 COUNT = """async ({ index, offs, size }) => {

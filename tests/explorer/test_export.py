@@ -1,5 +1,7 @@
 """A run as a document and as a page: what is in it, what is refused, and that text stays text."""
 
+import binascii
+import hashlib
 import json
 import os
 import re
@@ -31,7 +33,7 @@ from headway.model.poolings.simple import Mean
 from headway.results.lengths import Checkpoint, TrainingRange
 from headway.results.schema import write
 from headway.runs import ReportDirectory, RunDirectory
-from headway.self_contained_html import digest
+from headway.self_contained_html import digest, policy
 from headway.training import train
 from tests.explorer.parity import unpack, untrained
 from tests.reports.made_up_runs import attack_document
@@ -528,14 +530,33 @@ def test_the_policy_lets_in_nothing_but_what_stands_in_the_file(run: Path) -> No
     text = hw.explore(run).text
     found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
     assert found
-    policy = dict(part.strip().split(" ", 1) for part in found[1].replace("&#39;", "'").split(";"))
-    assert policy["default-src"] == policy["connect-src"] == policy["base-uri"] == policy["form-action"] == "'none'"
-    assert policy["worker-src"] == "blob:"
+    allowed = dict(part.strip().split(" ", 1) for part in found[1].replace("&#39;", "'").split(";"))
+    assert allowed["default-src"] == allowed["connect-src"] == allowed["base-uri"] == allowed["form-action"] == "'none'"
+    assert allowed["worker-src"] == "blob:"
     scripts = re.findall(r"<script(?! type)[^>]*>(.*?)</script>", text, re.DOTALL)
     assert scripts
     for script in scripts:
-        assert f"'sha256-{digest(script)}'" in policy["script-src"]
+        assert f"'sha256-{digest(script)}'" in allowed["script-src"]
     assert "unsafe-inline" not in found[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="),
+        ("abc", "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="),
+        ("é", None),
+        ("✓ right", None),
+    ],
+)
+def test_a_hash_of_the_policy_is_sha_256_in_plain_base64(text: str, expected: str | None) -> None:
+    """The first two are test vectors of SHA-256. Other texts are hashed as UTF-8, as the page is written."""
+    hashed = hashlib.sha256(text.encode("utf-8")).digest()
+    code = binascii.b2a_base64(hashed, newline=False).decode()
+    assert expected in (None, code)
+    assert digest(text) == code
+    assert f"script-src 'sha256-{code}' 'sha256-{digest('x')}';" in policy("y", [text, "x"])
+    assert f"style-src 'sha256-{code}';" in policy(text, ["x"])
 
 
 def test_without_a_run_there_are_the_trained_models_that_come_with_headway(run: Path, tmp_path: Path) -> None:

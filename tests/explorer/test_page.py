@@ -3,8 +3,11 @@
 One file, so that the models are trained and the browser is started once.
 """
 
+import json
 import re
+import subprocess
 from collections.abc import Iterator
+from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,6 +38,8 @@ HOSTILE = [
 """Texts that are no sum of two two-digit numbers."""
 
 
+END = 12
+"""The token with which an answer ends, where a test makes up a task."""
 STEPS = [0, 8, 16, 24]
 """Kept steps of training of the sums; the last one is the page's model."""
 
@@ -517,6 +522,102 @@ def test_what_a_link_says_wrong_is_left_out_with_a_word(tab: Any, address: str) 
     assert tab.text_content("#word") == "", "it is taken back with the next change"
 
 
+# Without a document
+
+
+def by_node(script: str, *names: str) -> Any:
+    """What a script returns that runs after these files of the page, without a document."""
+    folder = files("headway").joinpath("explorer/page")
+    page = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+    code = f"{page}\nconsole.log(JSON.stringify((() => {{ {script} }})()));"
+    return json.loads(subprocess.run(["node", "-e", code], capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.parametrize("longest", [1, 4, 37])
+def test_a_link_opens_every_step_of_the_longest_answer_and_no_other(longest: int) -> None:
+    said = [str(one) for one in range(longest + 3)] + ["-1", "1.5", "", "x"]
+    script = f"""
+      const run = {{
+        task: {{ kind: "sequence", longest: 9, longest_answer: {longest}, page: {{ view: "tokens" }} }},
+        vocabulary: {{ tokens: ["a", "b"] }}, sites: [], examples: [{{ source: [0, 1], target: [1] }}],
+      }};
+      return {json.dumps(said)}.map((step) => {{
+        const {{ state, ignored }} = PageState.fromFragment([run], "#step=" + step);
+        return [state.step, ignored];
+      }});"""
+    opened: list[Any] = [[step - 1, []] for step in range(1, longest + 1)]
+    ignored = [[None, [f"step={one}"]] for one in ("0", str(longest + 1), str(longest + 2), "-1", "1.5", "", "x")]
+    assert (
+        by_node(script, "app-draw.js", "app-tasks.js", "app-training.js", "app-state.js")
+        == ignored[:1] + opened + ignored[1:]
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "place"),
+    [
+        ([4, 2, 9], [4, 2, 9], None),
+        ([4, 2], [4, 2, 9], 2),
+        ([4, 2, 9], [4, 2], 2),
+        ([4], [4, 2, 9], 1),
+        ([], [4], 0),
+        ([4, 2, 9], [4, 3], 1),
+        ([5, 2], [4, 2, 9], 0),
+        ([], [], None),
+    ],
+)
+def test_answers_differ_first_where_one_has_another_token_or_none(
+    one: list[int], other: list[int], place: int | None
+) -> None:
+    script = f"return PagePatch.firstDifference({one}, {other});"
+    assert by_node(script, "app-draw.js", "app-patch.js") == place
+
+
+@pytest.mark.parametrize("shape", ["decoder", "encoder-decoder"])
+def test_the_row_of_a_step_is_the_token_after_which_it_is_written(shape: str) -> None:
+    """The source is 3 1 + 2, and 7 9 5 is written. A query of cross-attention is named for what it writes."""
+    sides = ["encoder", "decoder"] if shape == "decoder" else ["encoder", "decoder", "cross"]
+    script = f"""
+      const run = {{ model: {{ shape: "{shape}" }}, vocabulary: {{ tokens: [..."0123456789+"], bos: 11, eos: 12 }} }};
+      const [source, tokens] = [[3, 1, 10, 2], [7, 9, 5]];
+      return {json.dumps(sides)}.map((kind) => [0, 1, 2].map((step) => {{
+        const row = PageTasks.rowOfStep(run, {{ kind }}, source, step);
+        const place = PageTasks.placeOfToken(run, {{ kind }}, source, {{ side: "answer", index: step }});
+        return [row, PageTasks.axes(run, {{ kind }}, source, tokens).queries[row] ?? null, place?.row ?? null];
+      }}));"""
+    first = 4 if shape == "decoder" else 0
+    read = [[first + step, name, first + step] for step, name in enumerate(["start", "7", "9"])]
+    wrote = [[step, name, step] for step, name in enumerate(["7", "9", "5"])]
+    found = dict(zip(sides, by_node(script, "app-tasks.js"), strict=True))
+    assert found["encoder"] == [[None, None, None]] * 3
+    assert found["decoder"] == read
+    assert found.get("cross", wrote) == wrote
+
+
+@pytest.mark.parametrize(
+    ("tokens", "right"),
+    [
+        ([1, 2, 5, END], True),
+        ([1, 2, 5, END, 5], False),
+        ([1, 2, 5, END, END], False),
+        ([1, 2, 5], False),
+        ([1, 2, 5, 0], False),
+        ([1, 2, 6, END], False),
+        ([2, 2, 5, END], False),
+        ([], False),
+    ],
+)
+def test_an_answer_is_right_if_it_is_the_whole_right_answer_and_ends_there(tokens: list[int], right: bool) -> None:
+    """57 + 68; the same question is told by a rule for sums, and by the stored answer of the oracle."""
+    script = f"""
+      const examples = [{{ source: [5, 7, 10, 6, 8], target: [1, 2, 5, {END}] }}], vocabulary = {{ eos: {END} }};
+      const sums = {{ view: "sum", base: 10, digits: 2, operands_falling: true, falling: true }};
+      return [sums, {{ view: "tokens" }}].map((page) =>
+        [[5, 7, 10, 6, 8], [6, 7, 10, 6, 8]].map((source) =>
+          PageTasks.isRight({{ task: {{ page, kind: "sequence" }}, examples, vocabulary }}, source, {tokens})));"""
+    assert by_node(script, "app-tasks.js") == [[right, False], [right, None]]
+
+
 # Sequences
 
 
@@ -702,6 +803,36 @@ COVERED = """(() => { const card = tour.getBoundingClientRect();
       return box.left < card.right && box.right > card.left && box.top < card.bottom && box.bottom > card.top; })
     .length; })()"""
 """Heads that the tour speaks of and covers with its card."""
+
+
+PAIRS = [
+    ([0.25, 1.5], 37.5, True),
+    ([4.9, 4.9], 10.1, True),
+    ([0.5, 60.0], 70.0, False),
+    ([60.0, 0.5], 70.0, False),
+    ([5.0, 1.0], 50.0, False),
+    ([1.0, 1.0], 10.0, False),
+    ([20.0, 30.0], 90.0, False),
+]
+"""What two heads cost alone and together, in points, and whether each stands in for the other."""
+
+
+def test_the_tour_calls_a_pair_redundant_only_if_each_costs_little_alone_and_both_much(tab: Any) -> None:
+    """Of several pairs, the first of which that is so."""
+    cases = [*([one] for one in PAIRS), [PAIRS[2], PAIRS[3], PAIRS[1], PAIRS[0]]]
+    told = tab.evaluate(
+        """cases => cases.map(pairs => { const { run, tour } = explorerPage, heads = PageState.headsOf(run);
+          run.analysis.pairs = pairs.map(([alone, together], at) =>
+            ({ heads: heads.slice(at, at + 2), alone, together }));
+          tour.start();
+          tour.go(3);
+          const head = tour.stop.enter.head ?? null;
+          tour.end();
+          return [document.getElementById("tour-title").textContent === "A redundant pair", head]; })""",
+        cases,
+    )
+    names = tab.evaluate("PageState.headsOf(explorerPage.run)")
+    assert told == [[redundant, names[0] if redundant else None] for *_, redundant in PAIRS] + [[True, names[2]]]
 
 
 def test_the_tour_computes_on_the_example_that_it_shows(tab: Any, address: str) -> None:
@@ -946,6 +1077,69 @@ def test_a_causal_map_has_colour_up_to_its_diagonal_and_none_beyond(tab: Any) ->
     assert [[alpha > 0 for alpha in row] for row in alphas] == [
         [column <= row for column in range(len(alphas))] for row in range(len(alphas))
     ]
+
+
+@pytest.mark.parametrize(
+    ("causal", "shown", "expected"),
+    [
+        (True, 3, [["0.100", "–", "–"], ["0.400", "0.500", "–"], ["0.700", "0.800", "0.900"]]),
+        (True, 2, [["0.100", "–", "–"], ["0.400", "0.500", "–"]]),
+        (False, 3, [["0.100", "0.200", "0.300"], ["0.400", "0.500", "0.600"], ["0.700", "0.800", "0.900"]]),
+    ],
+)
+def test_the_table_of_a_causal_head_hides_only_what_comes_later(
+    tab: Any, causal: bool, shown: int, expected: list[list[str]]
+) -> None:
+    """A token sees itself. The first column names the queries."""
+    found = tab.evaluate(
+        """({ causal, shown }) => { const table = document.createElement("table");
+          const weights = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
+          const map = { queries: ["a", "b", "c"], keys: ["x", "y", "z"], weights, causal, shown };
+          const cut = PageDraw.fillTable(table, map);
+          return [cut, [...table.tBodies[0].rows].map(row => [...row.cells].map(cell => cell.textContent))]; }""",
+        {"causal": causal, "shown": shown},
+    )
+    assert found == [False, [[name, *row] for name, row in zip("abc"[:shown], expected, strict=True)]]
+
+
+ARCS = """({ head, cells }) => { const page = explorerPage, arcs = document.getElementById("arcs");
+    page.go({ head });
+    const keys = PageHeads.mapOf(page, head).keys.length;
+    const named = [...document.querySelectorAll("#paper [data-step], #paper [data-digit], #paper .plus")];
+    const nameOf = (one) => one.dataset.step ? "step " + one.dataset.step : one.dataset.digit ?? "+";
+    const frame = arcs.parentElement.getBoundingClientRect();
+    const at = (x, y) => named.filter(one => { const box = one.getBoundingClientRect();
+      const [left, top] = [box.left + box.width / 2 - frame.left, box.top + box.height / 2 - frame.top];
+      return Math.hypot(left - x, top - y) < 1; }).map(nameOf);
+    return cells.map(([query, key]) => {
+      page.result.weights[head] = page.result.weights[head].map((_, index) => Number(index === query * keys + key));
+      page.sum.drawArcs();
+      return [...arcs.querySelectorAll("path")].map(path => {
+        const numbers = path.getAttribute("d").match(/-?[\\d.]+(e-?\\d+)?/g).map(Number);
+        return [...at(...numbers.slice(0, 2)), ...at(...numbers.slice(-2))]; }); }); }"""
+"""From which cell of the paper to which each arc goes, where a query looks at one key alone."""
+
+ASKED = ["0/1", "0/0", "+", "1/1", "1/0"]
+"""The cells of a source of two two-digit numbers: operand and column."""
+
+
+@pytest.mark.parametrize("head", ["enc0.self.h0", "dec0.self.h0", "dec0.cross.h1"])
+def test_an_arc_goes_from_a_token_to_the_one_it_looks_at(tab: Any, head: str) -> None:
+    """In the decoder's self-attention key 0 is the start and key k the digit of step k - 1; the end has no cell."""
+    ask(tab, sums_answered(tab, right=True)[0])
+    wrote = ["step 0", "step 1", "step 2", None]
+    sides: dict[str, tuple[list[Any], list[Any]]] = {
+        "enc0.self.h0": (ASKED, ASKED),
+        "dec0.self.h0": (wrote, [None, *wrote[:-1]]),
+        "dec0.cross.h1": (wrote, ASKED),
+    }
+    queries, keys = sides[head]
+    cells = [(query, key) for query in range(len(queries)) for key in range(len(keys))]
+    if head == "dec0.self.h0":
+        cells = [(query, key) for query, key in cells if key <= query]
+    ends = [(queries[query], keys[key]) for query, key in cells]
+    expected = [[[start, end]] if start and end and start != end else [] for start, end in ends]
+    assert tab.evaluate(ARCS, {"head": head, "cells": cells}) == expected
 
 
 def test_maps_of_change_are_the_attention_now_less_that_with_all_heads(tab: Any, address: str) -> None:

@@ -48,6 +48,33 @@ def test_the_document_holds_the_answers_with_and_without_each_head(model: ModelD
     assert told == SHOWN
 
 
+def test_maps_of_an_encoder_decoder_are_named_by_the_tokens_on_their_sides(browser: Any, tmp_path: Path) -> None:
+    """The source has five tokens, the prefix three; a query of cross-attention is a token of the prefix."""
+    source, prefix = ["9", "+", "8", "=", "?"], ["start", "1", "7"]
+    axes = {
+        "enc0.self.h0": (source, source),
+        "enc1.self.h2": (source, source),
+        "dec0.self.h0": (prefix, prefix),
+        "dec0.cross.h0": (prefix, source),
+    }
+    weights = {head: [[1 / len(keys)] * len(keys)] * len(queries) for head, (queries, keys) in axes.items()}
+    attention = {"source": source, "prefix": prefix, "target": ["1", "7", "end"], "weights": weights}
+    heads = [{"head": head, "verdict": "important"} for head in axes]
+    found: HeadAnalysis = typed({"heads": heads, "capture": {"examples": [attention]}})
+    example = StoredExample(answer=("1", "7", "end"), without=dict.fromkeys(axes, ("1", "7", "end")))
+    made = ModelDirectory(tmp_path / "model")
+    made.write(blank(AnalysedModel, model="adder.py:build", examples=(example,)), heads=found)
+    tab = browser.new_page()
+    tab.goto(Path(str(explore(made.path, out=tmp_path / "page.html").page)).as_uri())
+    shown = {}
+    for head in axes:
+        tab.click(f"#heads button[aria-label^='{head},']")
+        keys = tab.locator("#map thead th.token").all_text_contents()
+        shown[head] = (tab.locator("#map tbody th").all_text_contents(), keys)
+    assert shown == axes
+    tab.close()
+
+
 def test_a_head_is_marked_where_its_removal_changes_the_answer(
     model: ModelDirectory, browser: Any, tmp_path: Path
 ) -> None:

@@ -10,12 +10,13 @@ import torch
 
 from headway.config import RunConfig, build
 from headway.errors import InputError
+from headway.proofs.open_contexts import OpenContexts
 from headway.proofs.prove import open_contexts
 from headway.proofs.sortedness import prove
 from headway.proofs.sortedness_open import open_descents
 from headway.runs import RunDirectory
-from headway.tasks.splits import SPLITS, split_of
-from headway.training import train
+from headway.tasks.splits import SPLITS, fixed_split, split_of
+from headway.training import guided, train
 from headway.training.guided import Guide
 from tests.proofs.planted import SETTINGS, planted
 from tests.proofs.test_sortedness_search import random_table
@@ -75,6 +76,29 @@ def test_up_to_a_third_of_the_pool_is_of_earlier_rounds(tmp_path: Path) -> None:
     guide.look(replace(planted(tmp_path, bad=(3, 1, 0)), step=1))
     rows = [tuple(row[: len(next(iter(before)))]) in before for row in guide.pool.source.tolist()]
     assert 0 < np.mean(rows) <= 1 / 3
+
+
+@pytest.mark.parametrize(
+    ("earlier", "fresh", "most"), [(40, 20, 10), (40, 21, 10.5), (7, 20, 7), (12, 20, 10), (9, 1, 0.5), (9, 0, 0)]
+)
+def test_a_third_of_the_pool_is_of_earlier_rounds_if_they_have_as_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: int, fresh: int, most: float
+) -> None:
+    """One part of earlier contexts goes with two of new ones; what is new is never left out."""
+    model = planted(tmp_path)
+    guide = Guide(replace(model.config, train=replace(model.config.train, guided=0.5)), model.task)
+    drawn = fixed_split(model.task, "train", earlier + fresh, model.config.data.seed)
+    rounds = [drawn.take(slice(0, earlier)), drawn.take(slice(earlier, None))]
+    monkeypatch.setattr(guided, "open_contexts", lambda now, margin, random: OpenContexts(3, rounds.pop(0)))
+    guide.look(model)
+    guide.look(replace(model, step=1))
+    assert guide.pool is not None
+    rows = [tuple(row) for row in guide.pool.source.tolist()]
+    first, second = drawn.source[:earlier].tolist(), drawn.source[earlier:].tolist()
+    kept = len(set(rows) & set(map(tuple, first)))
+    assert most - 1 <= kept <= most, "rounded down"
+    assert len(rows) == len(set(rows)) == kept + fresh
+    assert set(rows) >= set(map(tuple, second))
 
 
 def test_a_resumed_run_has_the_weights_of_an_uninterrupted_one(tmp_path: Path) -> None:

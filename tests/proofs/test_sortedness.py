@@ -16,10 +16,10 @@ from headway.errors import InputError
 from headway.evaluation import Trained
 from headway.proofs.prove import check as check_file
 from headway.proofs.rounding import Bounded
-from headway.proofs.sortedness import Evidence, _conclude, check, contexts_of, margins, prove
-from headway.proofs.sortedness_bounds import close_chains, close_descents, sorted_triples
+from headway.proofs.sortedness import Evidence, _conclude, _is_closed, check, contexts_of, margins, prove
+from headway.proofs.sortedness_bounds import close_chains, close_descents, open_triples, sorted_triples
 from headway.proofs.sortedness_search import Found
-from headway.proofs.sortedness_table import _read, tabulate
+from headway.proofs.sortedness_table import TripleTable, _read, tabulate
 from headway.proofs.triple_pass import de_bruijn
 from headway.results.proof import Counterexample, Proof
 from headway.results.schema import blank, read, write
@@ -289,6 +289,58 @@ def test_one_element_that_is_called_unsorted_is_below_all_sorted_sequences(tmp_p
         alone[2, opposes] += (wanted - table.margin(alone)[2]) / table.weight[opposes]
         found = close_chains(replace(table, alone=alone))
         assert (found.lowest, found.worst) == (pytest.approx(wanted), ((VALUES, 2, VALUES),))
+
+
+def bounds_by_hand(table: TripleTable) -> list[float]:
+    """For each sorted triple the smallest margin of a sorted sequence with it, feature by feature."""
+    n = table.values
+    some = [*range(n), n]
+    triples = [
+        (a, b, c)
+        for a, b, c in product(some, range(n), some)
+        if a in (n, *range(b + 1)) and (c == n or b <= c) and (a, c) != (n, n)
+    ]
+    found = []
+    for triple in triples:
+        margin = table.bias
+        for feature, weight in enumerate(table.weight.tolist()):
+            every = {one: float(table.features[one][feature]) for one in triples}
+            first, last = (min(value for one, value in every.items() if one[side] == n) for side in (0, 2))
+            margin += weight * (max(every.values()) if weight < 0 else max(every[triple], first, last))
+        found.append(margin)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_sorted_triples_are_open_unless_their_bound_exceeds_what_is_needed(seed: int, tmp_path: Path) -> None:
+    trained = planted(tmp_path)
+    perturb(trained, 0.3, seed)
+    table = tabulate(trained.model, VALUES)
+    bounds = sorted(bounds_by_hand(table))
+    assert len(bounds) == 20 + 20
+    counts = []
+    for middle in (0.0, bounds[0], bounds[7], bounds[-1]):
+        # Within 1e-6 of a bound nothing is asked: float64 sums of a few numbers below 100.
+        for need in (middle - 1e-6, middle + 1e-6):
+            counts.append(open_triples(table, need))
+            assert counts[-1] == sum(one <= need for one in bounds)
+    assert counts[2] == 0 < counts[3] < counts[-1] == 40
+
+
+@pytest.mark.parametrize(
+    ("share", "closed"), [(-1.0, False), (0.0, False), (0.5, False), (0.99, False), (1.01, True), (3.0, True)]
+)
+def test_a_single_element_is_closed_only_beyond_what_rounding_allows(
+    share: float, closed: bool, tmp_path: Path
+) -> None:
+    """Longer sequences have margins of 50 logits; element 2 by itself has this share of what is needed."""
+    start = evidence_of(tmp_path)
+    alone, opposes = start.table.alone.clone(), int(start.table.opposes[0])
+    wanted = share * start.need
+    alone[2, opposes] += (wanted - float(start.table.margin(alone)[2])) / start.table.weight[opposes]
+    searches = {side: Found(ended=True, highest=-50.0, labels=9) for side in ("unsorted", "sorted")}
+    evidence = replace(start, table=replace(start.table, alone=alone), searches=searches)
+    assert (_is_closed(evidence, "sorted"), _is_closed(evidence, "unsorted")) == (closed, True)
 
 
 def evidence_of(place: Path, **facts: Any) -> Evidence:

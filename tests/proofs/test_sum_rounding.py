@@ -20,7 +20,7 @@ from headway.evaluation import Trained, load
 from headway.model.blocks import Block
 from headway.model.sites import sites_of
 from headway.proofs import rounding, sum_tail, sums
-from headway.proofs.norm_rounding import Normed, normed, weighed
+from headway.proofs.norm_rounding import Normed, linear_error, normed, weighed
 from headway.proofs.sum_contexts import Contexts, contexts_of
 from headway.proofs.sum_rounding import HIGHEST_SCORE, Bounded, attended, exact, key_parts
 from headway.proofs.sum_tables import Tables, codes_of
@@ -203,6 +203,23 @@ def test_roundings_of_a_layer_norm_are_counted_at_the_smallest_deviation_of_its_
     deviation, size = moved.std(correction=0), moved.square().mean().sqrt()
     assert bool((found.own >= 6 * rounding.UNIT * norm.weight.abs() * moved.abs() / deviation).all())
     assert bool((found.move_error >= 6 * rounding.UNIT * size / deviation).all())
+
+
+@pytest.mark.parametrize(("n", "outputs"), [(1, 1), (3, 700), (50, 1), (200, 7)])
+def test_a_linear_layer_rounds_once_for_each_number_that_it_sums(n: int, outputs: int) -> None:
+    """Each 1 that is added to 2^24 is lost in fp32: n of them are an error of n, and n + 1 are allowed."""
+    layer = nn.Linear(n, outputs).requires_grad_(False)
+    layer.weight.fill_(1.0)
+    layer.bias.fill_(2.0**24)
+    total = layer.bias.clone()
+    for column in range(n):
+        total += layer.weight[:, column] * torch.ones(outputs)
+    lost = 2.0**24 + n - total.double()
+    assert lost.tolist() == [n] * outputs
+    found = linear_error(layer.double(), torch.ones(1, n).double())
+    assert found.shape == (1, outputs)
+    assert bool((found >= lost).all())
+    assert found.numpy() == pytest.approx(n + 1, rel=1e-4)  # relative errors of 2^-24 of 200 numbers
 
 
 def test_weights_whose_sum_may_be_smaller_leave_the_bound_above_what_is_reached() -> None:

@@ -21,7 +21,7 @@ from headway.reports.elimination import curves
 from headway.reports.error_figure import scale_limits
 from headway.reports.figures import patching_figure
 from headway.reports.interventions import rows_that_move
-from headway.reports.style import style
+from headway.reports.style import DOTTED, style
 from headway.results.error_analysis import ByValue
 from headway.results.joint_ablation import Step
 from headway.results.patching import Contrast
@@ -285,6 +285,16 @@ def test_single_drops_added_up_fall_by_as_many_points_as_they_add_up_to() -> Non
     curves(axes, steps)
     line = next(line for line in axes.get_lines() if line.get_label() == "single drops added up")
     assert list(line.get_ydata()) == pytest.approx([0.9, 0.85, 0.6])
+
+
+@pytest.mark.parametrize(("start", "limits"), [(0.9, [0.85, 0.89]), (1.0, [0.95, 0.99]), (0.04, [-0.01, 0.03])])
+def test_limits_of_one_and_five_points_lie_below_the_accuracy_of_all_heads(start: float, limits: list[float]) -> None:
+    steps = [blank(Step, accuracy=one, sum_of_single_drops=0.0) for one in (start, start - 0.02, 0.0)]
+    axes = Figure().subplots()
+    curves(axes, steps)
+    level = [line for line in axes.get_lines() if line.get_linestyle() == DOTTED or list(line.get_xdata()) == [0, 1]]
+    assert all(len(set(line.get_ydata())) == 1 for line in level)
+    assert sorted(line.get_ydata()[0] for line in level) == pytest.approx(limits)
 
 
 def test_only_rows_that_surely_move_nothing_are_left_out() -> None:

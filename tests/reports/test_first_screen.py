@@ -14,6 +14,7 @@ from headway.reports.importance import importance
 from headway.reports.overview import overview
 from headway.runs import ReportDirectory, RunDirectory
 from tests.accessibility import violations
+from tests.reports.documents import make_document
 from tests.reports.made_up_runs import FINDINGS, make_run
 from tests.reports.reading import Files, Page, complaints
 from tests.results.made_up_values import typed
@@ -99,6 +100,18 @@ def test_figures_count_the_verdicts_of_the_text(run: Path) -> None:
         (legend,) = draw(found).legends
         shown = dict(re.fullmatch(r"(.*) \((\d+)\)", text.get_text()).groups() for text in legend.get_texts())  # type: ignore[union-attr, misc]
         assert {name: int(n) for name, n in shown.items()} == counts
+
+
+@pytest.mark.parametrize(("n_layers", "n_heads", "more"), [(9, 3, 3), (5, 5, 1), (4, 6, 0)])
+def test_the_heads_that_cost_most_are_on_the_first_screen(n_layers: int, n_heads: int, more: int) -> None:
+    """Of 27 heads 24, and how many are left out."""
+    found = typed(make_document(("encoder",), n_layers, n_heads))
+    axes = next(axes for axes in overview(found).axes if axes.get_title(loc="left") == "One head removed")
+    falling = sorted(found.heads, key=lambda head: -head.ablation["zero"].drop)
+    assert [label.get_text() for label in axes.get_yticklabels()] == [head.name for head in falling[:24]]
+    assert [bar.get_width() for bar in axes.patches] == [head.ablation["zero"].drop for head in falling[:24]]
+    notes = [text.get_text() for text in axes.texts if text.get_text().endswith("more")]
+    assert notes == [f"and {more} more"] * (more > 0)
 
 
 def test_the_answer_does_not_say_no_warning_and_a_warning(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from headway.errors import InputError
 from headway.reports.length_bars import bar_lengths, bars, draw_held, lengths_held, spread
 from headway.reports.length_curves import answers, curves, plan_panels
 from headway.reports.length_gaps import count, maps
-from headway.reports.length_groups import constant_words, default_name, groups_of, points, seeds_remark
+from headway.reports.length_groups import Group, constant_words, default_name, groups_of, points, seeds_remark
 from headway.reports.length_map import length_map
 from headway.reports.length_overview import overview_of_lengths
 from headway.reports.lengths import length_figures, length_table, markdown, write_encodings, write_figures
@@ -160,6 +160,24 @@ def test_a_single_seed_has_the_interval_of_its_examples_and_six_that_of_the_medi
     assert seeds_remark([group]) == "rotary, mean; one seed"
     assert seeds_remark(groups_of([*group.runs] * 6)) == "rotary, mean; 6 seeds"
     assert seeds_remark(groups_of([*group.runs] * 5)) == "rotary, mean; 5 seeds (fewer than 6: descriptive)"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "remark"),
+    [
+        ((2, 6), "2 to 6 seeds (fewer than 6: descriptive)"),
+        ((7, 5, 6), "5 to 7 seeds (fewer than 6: descriptive)"),
+        ((6, 1), "1 to 6 seeds (fewer than 6: descriptive)"),
+        ((5, 5), "5 seeds (fewer than 6: descriptive)"),
+        ((6, 6), "6 seeds"),
+        ((8, 6), "6 to 8 seeds"),
+        ((1, 1), "one seed each"),
+    ],
+)
+def test_groups_are_descriptive_if_any_of_them_has_fewer_than_six_seeds(sizes: tuple[int, ...], remark: str) -> None:
+    document = make_lengths(lengths=(64,), sets=("swaps",))
+    groups = [Group(f"group {place}", (document,) * n) for place, n in enumerate(sizes)]
+    assert seeds_remark(groups) == remark
 
 
 @pytest.mark.parametrize(("constant", "hollow"), [(0, False), (1, False), (2, False), (3, True)])

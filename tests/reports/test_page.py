@@ -3,8 +3,10 @@
 import doctest
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from html import unescape
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from headway.narration.tables import Table
 from headway.reports import page, writing
 from headway.reports.documents import Documents, RunDocuments, gather
 from headway.reports.page import blocks_of
+from headway.reports.sections import seeds
 from headway.reports.sections.methods import everywhere
 from headway.results.analysed_model import AnalysedModel
 from headway.results.heads_study import HeadsStudy
@@ -28,7 +31,7 @@ from headway.results.study import MeasuredRun
 from headway.runs import RunDirectory
 from headway.storage import write_json
 from tests.reports.length_documents import lengths_document
-from tests.reports.made_up_runs import FINDINGS, make_run
+from tests.reports.made_up_runs import FINDINGS, doctor_document, make_run
 from tests.reports.mechanism_documents import mechanism_document
 from tests.reports.reading import Files, Page, complaints
 from tests.results.made_up import length_study, study_cell
@@ -308,6 +311,22 @@ def doctor_of_many(tmp_path: Path, findings: list[dict[str, Any]]) -> str:
     return page.render(told, page.without_drawings(told))
 
 
+def test_errors_and_warnings_of_each_run_have_a_column_of_their_own(tmp_path: Path) -> None:
+    levels = [["error", "error", "warning", "fine"], ["warning"] * 3, ["fine"] * 4]
+    runs = []
+    for seed, own in enumerate(levels):
+        run = make_run(tmp_path / f"seed{seed}", seed=seed, analyses=("doctor",))
+        findings = [{**FINDINGS[0], "level": level, "check": f"check {place}"} for place, level in enumerate(own)]
+        run.replace_analysis("doctor", doctor_document(run.path, findings))
+        runs.append(run)
+    made = seeds.table(gather(runs).documents)
+    titles = [str(column.title) for column in made.columns]
+    counts = {
+        kind: [row[titles.index(f"doctor: {kind}")].number for row in made.cells] for kind in ("errors", "warnings")
+    }
+    assert counts == {"errors": [2, 0, 0], "warnings": [1, 3, 0]}
+
+
 def test_the_findings_of_many_runs_are_told_once_and_can_be_unfolded(tmp_path: Path) -> None:
     text = doctor_of_many(tmp_path, [one for one in FINDINGS if one["level"] != "error"])
     said = text[text.index("Errors and warnings, each once") : text.index("Every finding, run by run")]
@@ -491,6 +510,41 @@ def check_sorting(tab: Any) -> None:
     tab.keyboard.press("Enter")
     assert table.locator("tbody td:nth-child(4)").evaluate_all(column) == falling[::-1]
     assert table.locator("thead th").nth(3).get_attribute("aria-sort") == "ascending"
+
+
+def sortable(rows: Sequence[tuple[str, str]]) -> str:
+    """A page with the report's script and one table: words, and numbers whose exact value stands in the cell."""
+    script = files("headway").joinpath("reports/templates/page.js").read_text(encoding="utf-8")
+    cells = [
+        f"<tr><td>{word}</td><td{'' if value == '–' else f' data-key={value}'}> {value} </td></tr>"
+        for word, value in rows
+    ]
+    head = "<tr><th><button>word</button></th><th class=numeric><button>value</button></th></tr>"
+    maps = '<script type="application/json" id="maps">{"scale": [], "runs": []}</script>'
+    table = f"<table><thead>{head}</thead><tbody>{''.join(cells)}</tbody></table>"
+    return f"<!doctype html><button id=theme></button>{table}{maps}<script>{script}</script>"
+
+
+@pytest.mark.parametrize(
+    ("column", "clicks", "expected"),
+    [
+        ("value", 1, "b d a – c"),
+        ("value", 2, "a d b – c"),
+        ("value", 3, "b d a – c"),
+        ("word", 1, "a b c d –"),
+        ("word", 2, "d c b a –"),
+    ],
+)
+def test_what_is_missing_comes_last_however_a_table_is_sorted(
+    browser: Any, column: str, clicks: int, expected: str
+) -> None:
+    """By value: -3, 5, 12; c and the row without a word have none, and keep their order."""
+    tab = browser.new_page()
+    tab.set_content(sortable([("d", "5"), ("–", "–"), ("a", "-3"), ("b", "12"), ("c", "–")]))
+    for _ in range(clicks):
+        tab.click(f"button:text('{column}')")
+    assert " ".join(tab.locator("td:first-child").all_text_contents()) == expected
+    tab.close()
 
 
 def check_colours(tab: Any) -> None:

@@ -47,6 +47,19 @@ def lines(report: Report) -> list[str]:
     return [str(line) for line in report.answer]
 
 
+# Several runs
+
+
+def test_the_worst_run_has_the_most_wrong_and_the_best_the_fewest(tmp_path: Path) -> None:
+    runs = []
+    for wrong in (81, 810, 0, 162):
+        runs.append(make_run(tmp_path / f"wrong{wrong}", seed=wrong, analyses=()))
+        runs[-1].replace_analysis("evaluation", evaluation_document(wrong))
+    first = lines(told(*runs))[0]
+    assert first.startswith("4 runs answer 90 % to 100 % of ")
+    assert first.endswith(" right; the worst has 810 wrong, the best 0.")
+
+
 # Heads
 
 

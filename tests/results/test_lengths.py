@@ -8,7 +8,7 @@ import pytest
 from headway.errors import InputError
 from headway.length_analysis.measure import measure_lengths
 from headway.length_analysis.seed_summary import together
-from headway.results.lengths import Lengths, SeedSummary
+from headway.results.lengths import Decoding, Lengths, SeedSummary
 from headway.results.mechanism import Mechanism
 from headway.results.schema import described, read, write
 from headway.results.study import LengthStudy, MeasuredRun, Sentence
@@ -104,6 +104,43 @@ def test_every_field_says_what_it_means() -> None:
     assert [path for path, _, _, meaning in rows if not meaning] == []
     paths = {path for path, *_ in rows}
     assert {"cells[].runs[].lengths[].negatives", "cells[].together.sets.NAME.held[]", "answer[].set"} <= paths
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        ({"swaps": 32, "adjacent": 64}, {16, 24, 32}),
+        ({"swaps": 64, "adjacent": 64}, {16, 24, 32, 64}),
+        ({"swaps": 64, "adjacent": 16}, {16}),
+        ({"swaps": 64, "adjacent": 0}, set()),
+        ({"swaps": 31, "adjacent": 64}, {16, 24}),
+    ],
+)
+def test_lengths_held_are_those_up_to_the_length_held_itself(held: dict[str, int], expected: set[int]) -> None:
+    rows = [length_row(length, set_name=name) for name in held for length in (16, 24, 32, 64)]
+    assert lengths_of(rows, held).held_lengths == expected
+
+
+def decoding(disagreements: int, real: int) -> Decoding:
+    return Decoding(n=40, wrong=3, disagreements=disagreements, real_disagreements=real)
+
+
+@pytest.mark.parametrize(
+    ("decoded", "disagrees"),
+    [
+        ([None, None], False),
+        ([decoding(0, 0), None], False),
+        ([decoding(5, 0), decoding(1, 0)], False),
+        ([decoding(5, 0), decoding(1, 1)], True),
+        ([decoding(5, 2), decoding(0, 0)], True),
+        ([None, decoding(3, 3)], True),
+    ],
+)
+def test_accuracies_are_invalid_by_disagreements_that_are_no_near_ties(
+    decoded: list[Decoding | None], disagrees: bool
+) -> None:
+    rows = [length_row(length, decoded=one) for length, one in zip((16, 32), decoded, strict=True)]
+    assert lengths_of(rows).disagrees is disagrees
 
 
 @pytest.mark.parametrize(("key", "empty", "shown"), [("lengths", [], "[]"), ("held", {}, "{}")])

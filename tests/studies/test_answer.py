@@ -243,6 +243,25 @@ def test_the_accuracy_of_runs_that_did_not_master_their_lengths_is_in_the_table(
     assert shown(mastery_table(cells)) == [["a", "2 of 3", "50 – 80", "0.750"]]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "fewest"),
+    [
+        ((6, 1), "1 seed"),
+        ((2, 7), "2 seeds"),
+        ((7, 5, 6), "5 seeds"),
+        ((3, 0), "3 seeds"),
+        ((6, 7), None),
+        ((6, 0), None),
+    ],
+)
+def test_an_answer_is_descriptive_if_any_measured_combination_has_fewer_than_six_seeds(
+    sizes: tuple[int, ...], fewest: str | None
+) -> None:
+    cells = [cell(str(place), [run(seed, held_to(32)) for seed in range(n)]) for place, n in enumerate(sizes)]
+    expected = [] if fewest is None else [f"with {fewest} per combination, all of this is descriptive"]
+    assert [sentence.text for sentence in answer(cells) if sentence.kind == "descriptive"] == expected
+
+
 def test_tables_hold_the_documents_numbers() -> None:
     cells = [cell("a", [run(0, held_to(64)), run(1, held_to(32))]), cell("b", []), cell("c", [run(0, held_to(16))])]
     measured = [cells[0], cells[2]]

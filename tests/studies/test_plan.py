@@ -8,7 +8,7 @@ from headway.config import RunConfig
 from headway.errors import InputError
 from headway.model.encodings import ENCODINGS
 from headway.studies.gate import GATE
-from headway.studies.plan import ALLOWED, ENCODING, POOLING, Arm, Study, plan_study
+from headway.studies.plan import ALLOWED, ENCODING, POOLING, Arm, HeadsOf, Study, plan_study
 from headway.studies.presets import PRESETS, RATES
 from headway.sweeps.driver import make_jobs
 from headway.sweeps.plan import Trial
@@ -106,6 +106,28 @@ def test_the_comparison_of_encodings_on_text_has_every_arm_with_its_own_rate_and
     published = [cell for cell in plan.cells if cell.arm == "published"]
     assert {cell.config.model.shape for cell in published} == {"decoder"}
     assert ({len(cell.trials) for cell in published}, len(published)) == ({3}, 4)
+
+
+@pytest.mark.parametrize(
+    ("arms", "seeds", "expected"),
+    [
+        (None, 1, ["a-mean-seed4", "a-max-seed4", "b-seed7"]),
+        (None, 2, ["a-mean-seed4", "a-mean-seed2", "a-max-seed4", "a-max-seed2", "b-seed7"]),
+        (("a",), 1, ["a-mean-seed4", "a-max-seed4"]),
+        (("b",), 3, ["b-seed7"]),
+        (("a",), None, ["a-mean-seed4", "a-mean-seed2", "a-mean-seed9", "a-max-seed4", "a-max-seed2", "a-max-seed9"]),
+        ((), 1, []),
+    ],
+)
+def test_heads_are_analysed_in_the_first_seeds_of_every_cell(
+    arms: tuple[str, ...] | None, seeds: int | None, expected: list[str]
+) -> None:
+    both = (
+        Arm(name="a", recipe="quick-sortedness", vary={POOLING: ("mean", "max")}, seeds=(4, 2, 9)),
+        Arm(name="b", recipe="quick-sortedness", seeds=(7,)),
+    )
+    plan = plan_study(Study(arms=both, seeds=(0,)))
+    assert HeadsOf(arms=arms, seeds=seeds).chosen(plan.cells) == expected
 
 
 def test_an_unknown_recipe_is_refused() -> None:

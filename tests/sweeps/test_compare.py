@@ -13,6 +13,7 @@ from headway.runs import SweepDirectory
 from headway.statistics import clopper_pearson, newcombe_interval, wilson_interval
 from headway.storage import write_json
 from headway.sweeps.compare import compare
+from headway.sweeps.plan import Trial
 from headway.sweeps.tables import effect_table, shown, table_of
 from tests.sweeps.made_up import ENCODINGS, RATES, add_line, by_settings, make_sweep, record
 
@@ -83,6 +84,34 @@ def test_nothing_finished_yet_is_no_error(tmp_path: Path) -> None:
 def test_fewer_than_six_seeds_are_descriptive(tmp_path: Path) -> None:
     assert compare(make_sweep(tmp_path / "five", [], 5, lambda trial: 1.0)).descriptive
     assert not compare(make_sweep(tmp_path / "six", [], 6, lambda trial: 1.0)).descriptive
+
+
+@pytest.mark.parametrize(
+    ("planned", "failed", "pending", "descriptive"),
+    [(6, 1, 0, True), (7, 1, 0, False), (7, 2, 0, True), (8, 0, 2, False), (8, 1, 2, True), (6, 6, 0, True)],
+)
+def test_only_seeds_that_finished_count_towards_six(
+    tmp_path: Path, planned: int, failed: int, pending: int, descriptive: bool
+) -> None:
+    def measure(trial: Trial) -> float | str | None:
+        if trial.seed < failed:
+            return "the loss is not finite"
+        return None if trial.seed >= planned - pending else 0.9
+
+    found = compare(make_sweep(tmp_path, [], planned, measure))
+    (row,) = found.rows
+    assert (row.planned, row.n, row.failed) == (planned, planned - failed - pending, failed)
+    assert (row.descriptive, found.descriptive) == (descriptive, descriptive)
+    assert (row.interval is None) is descriptive
+
+
+def test_one_setting_with_too_few_seeds_makes_the_comparison_descriptive(tmp_path: Path) -> None:
+    def measure(trial: Trial) -> float | str:
+        return "no" if trial.settings["train.lr"] == 0.001 and trial.seed == 4 else 0.5
+
+    found = compare(make_sweep(tmp_path, [RATES], 6, measure))
+    assert {row.settings["train.lr"]: row.descriptive for row in found.rows} == {0.001: True, 0.01: False}
+    assert found.descriptive
 
 
 def test_an_interval_of_a_share_does_not_leave_it(tmp_path: Path) -> None:

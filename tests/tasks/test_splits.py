@@ -118,6 +118,27 @@ def test_a_planted_leak_is_counted_whichever_way_round_its_operands_stand():
     }
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "shared"),
+    [
+        ([1, 2, 3, 4, 5], [7, 2, 9], 1),
+        ([7, 2, 9], [1, 2, 3, 4, 5], 1),
+        ([1, 2, 3, 4, 5], [2, 2, 2, 7], 3),
+        ([2, 2, 2, 7], [1, 2, 3, 4, 5], 1),
+        ([2, 2, 2], [2, 2], 2),
+        ([1, 2], [3], None),
+    ],
+)
+def test_an_overlap_counts_the_examples_of_the_second_split(first, second, shared):
+    """Of the digits each stands for the sum of itself and 10; every example counts, also one that occurs twice."""
+    task = task_of("addition", digits=2)
+    sources = [
+        np.array([[1, 0, task.vocabulary.tokens.index("+"), 1, digit] for digit in some]) for some in (first, second)
+    ]
+    splits = {name: Examples(rows, task.answer(rows)) for name, rows in zip(("train", "test"), sources, strict=True)}
+    assert overlaps(task, splits) == ({} if shared is None else {"train and test": shared})
+
+
 def test_a_leak_is_seen_between_batches_of_different_width():
     task = task_of("sortedness", min_length=3, max_length=9)
     train = fixed_split(task, "train", 60, 641)
@@ -140,6 +161,24 @@ def test_a_fresh_batch_is_full_even_where_few_draws_belong_to_the_train_split():
         train = [split for split in split_of(task, next(task.domain()).source, data_seed).tolist() if split == 0]
         if train:
             assert len(fresh_batch(task, 50, data_seed, 0, 0)) == 50
+
+
+def test_every_draw_of_a_step_has_random_numbers_of_its_own(monkeypatch):
+    """Of nine sources this data seed leaves two for training, so that 400 rows are drawn in several goes."""
+    task = task_of("addition", digits=1, base=3, leading_zeros=True)
+    draw, states = type(task).draw, []
+
+    def watched(self, random, n):
+        if n > 1:  # one alone is drawn for its width
+            states.append(random.bit_generator.state["state"]["state"])
+        return draw(self, random, n)
+
+    monkeypatch.setattr(type(task), "draw", watched)
+    for seed, step in ((0, 0), (0, 1), (0, 10), (1, 0)):
+        before = len(states)
+        fresh_batch(task, 400, 15, seed, step)
+        assert len(states) - before > 2
+    assert len(set(states)) == len(states)
 
 
 def test_fresh_batches_are_of_the_training_split_alone():

@@ -64,6 +64,26 @@ def test_a_run_stopped_anywhere_continues_to_the_same_weights(base, tmp_path: Pa
         assert [r for r in whole.metrics() if "step" in r] == [r for r in parts.metrics() if "step" in r]
 
 
+@pytest.mark.parametrize(
+    ("until", "validated"), [(0, [0]), (3, [0, 3]), (4, [0, 4]), (9, [0, 4, 8, 9]), (11, [0, 4, 8, 11])]
+)
+def test_a_run_that_is_trained_up_to_a_step_is_validated_and_saved_there(
+    tmp_path: Path, until: int, validated: list[int]
+) -> None:
+    """Whether or not a validation is due there; and it goes on from there to the same weights."""
+    settings = config(ADDITION, train={"steps": 11, "validate_every": 4})
+    run = RunDirectory(tmp_path / "parts")
+    found = train(settings, run.path, device="cpu", until=until)
+    assert (found.steps, run.checkpoint_steps()[-1]) == (until, until)
+    assert [row["step"] for row in run.metrics() if "validation" in row] == validated
+    assert run.newest_state()["finished"] is (until == 11)
+    moments: list[int] = []
+    train(settings, run.path, device="cpu", resume=True, on_event=lambda event: moments.append(event["step"]))
+    assert min([step for step in moments if step > until], default=11) == min(until + 1, 11)
+    train(settings, tmp_path / "whole", device="cpu")
+    assert weights_hash(run.path, 11) == weights_hash(tmp_path / "whole", 11)
+
+
 def test_a_finished_run_is_left_as_it_is(tmp_path: Path) -> None:
     first = train(config(ADDITION), tmp_path / "run", device="cpu")
     before = weights_hash(tmp_path / "run", 24)
