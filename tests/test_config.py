@@ -352,8 +352,8 @@ def test_none_unsets_a_number_that_may_be_left_out_and_no_other():
 @pytest.mark.parametrize("key", ["model.window", "train.keep_every", "train.stop_below", "train.stop_accuracy"])
 def test_none_leaves_out_a_whole_number_and_a_decimal_one(recipe, key):
     section, name = key.split(".")
-    given = load_recipe(recipe, [f"{key}=1"])
-    unset = load_recipe(recipe, [f"{key}=1", f"{key}=none"])
+    recipe.write_text(recipe.read_text().replace(f"[{section}]\n", f"[{section}]\n{name} = 1\n"))
+    given, unset = load_recipe(recipe), load_recipe(recipe, [f"{key}=none"])
     assert getattr(getattr(given, section), name) == 1
     assert getattr(getattr(unset, section), name) is None
 

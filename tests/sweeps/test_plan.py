@@ -155,9 +155,9 @@ def test_an_option_that_is_set_stays_where_its_name_is_varied(tmp_path: Path) ->
     assert plan.trials[0].config.model.encoding == Choice(name="learned", options={"table_size": 37})
 
 
-def test_what_is_varied_wins_over_what_is_set(tmp_path: Path) -> None:
-    plan = plan_grid(write_recipe(tmp_path), ["train.lr=0.5"], ["train.lr=0.1,0.2"], [0])
-    assert [trial.config.train.lr for trial in plan.trials] == [0.1, 0.2]
+def test_what_is_varied_is_not_set_as_well(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"train\.lr is given twice; once needed, by --set or --vary"):
+        plan_grid(write_recipe(tmp_path), ["train.lr=0.5"], ["train.lr=0.1,0.2"], [0])
 
 
 @pytest.mark.parametrize(
