@@ -31,7 +31,7 @@ def _sweep(folder: Path) -> None:
 
 def _students(folder: Path) -> list[str]:
     """Work of students with and without mistakes, and the doctor's question for each."""
-    cases = make_cases(folder, seed=11, defects=36, healthy=10, layouts=tuple(LAYOUTS)[:2])
+    cases = make_cases(folder, seed=11, defects=24, healthy=6, layouts=tuple(LAYOUTS)[:2])
     options = [f"--{case.kind} {case.file.relative_to(folder)} " if case.file else "" for case in cases]
     return [f"doctor {one}--data {case.data.relative_to(folder)}" for one, case in zip(options, cases, strict=True)]
 
@@ -65,7 +65,7 @@ SCENES = (
         "two-seeds",
         ("add-seed0", "add-seed1"),
         (
-            "heads add-seed0 add-seed1 --n 30 --examples 1",
+            "heads add-seed0 add-seed1 --n 30 --examples 1 --no-figures",
             "doctor add-seed0 add-seed1",
             "report add-seed0 add-seed1 --out both",
         ),
@@ -77,7 +77,7 @@ SCENES = (
             "evaluate order-seed0",
             "heads order-seed0 --n 40 --examples 1 --scores",
             "lengths order-seed0 --n 24 --at 6,8 --mechanism",
-            "lengths order-seed0 order-seed1 --n 400 --out both-lengths",
+            "lengths order-seed0 order-seed1 --n 400 --whole 500 --at 4,6,12 --no-figures --out both-lengths",
             "attack order-seed0 --at 4,8 --tries 800",
             "doctor order-seed0",
             "explore order-seed0 order-seed1 --out page.html",
