@@ -25,16 +25,12 @@ from headway.diagnosis.name_words import (
     SILENT,
     STACK,
 )
-from headway.diagnosis.printed import as_number
+from headway.diagnosis.printed import SPELLED, as_number, is_unreadable
 from headway.diagnosis.rows import split_named, words_of
 from headway.errors import InputError
 from headway.json_values import JsonValue
 
 NOT_A_NUMBER = Decimal("NaN")
-SPELLED = frozenset(["nan", "na", "n/a", "inf", "-inf", "null", "#n/a", "#div/0!", "?", "tbd", "missing", "failed"])
-"""Text in a table that stands for a missing number."""
-NUMBER_INSIDE = re.compile(r"[\s~≈<>=]*[0-9]*[.,]?[0-9]+\s*[%(±~]")
-"""A text that begins as an accuracy and goes on: 0.5 (n=20), ~41 %."""
 PAIR = re.compile(r"[\s(\[]*[0-9]{1,2}\s*[,.:/_-]\s*[0-9]{1,2}[\s)\]]*")
 """A layer and a head as a pair of indices: (0, 1), 0-1, 0,1."""
 
@@ -70,13 +66,8 @@ def cells_of(cell: Cell, content: Any, lengths: tuple[int, ...]) -> Iterator[Cel
     elif (number := as_number(content)) is not None:
         text = str(content).strip()
         yield replace(cell, text=text, number=number, percent=cell.percent or text.endswith("%"))
-    elif _is_unreadable(content):
+    elif is_unreadable(content):
         yield replace(cell, text=content, number=NOT_A_NUMBER)
-
-
-def _is_unreadable(content: Any) -> bool:
-    """Whether a text stands where a number could: one that says there is none, or one that holds a number."""
-    return isinstance(content, str) and (content.strip().lower() in SPELLED or NUMBER_INSIDE.match(content) is not None)
 
 
 def _cells_of_list(cell: Cell, items: list[Any], lengths: tuple[int, ...]) -> Iterator[Cell]:
@@ -269,7 +260,7 @@ def _placed(cell: Cell, table: dict[str, JsonValue]) -> tuple[Cell, dict[str, Js
                 cell, row = replace(cell, head=(*cell.head, value.strip()), about_heads=True), True
         elif isinstance(value, str) and value.strip().lower() in SPELLED and not set(words) & (STACK | {"ablated"}):
             rest[key] = None
-        elif number is None and _is_unreadable(value) and (set(words) & (ACCURACY | DROP) or "".join(words).isdigit()):
+        elif number is None and is_unreadable(value) and (set(words) & (ACCURACY | DROP) or "".join(words).isdigit()):
             rest[key] = value
         elif isinstance(value, str) and number is None:
             cell, row = _said(cell, words, value), True

@@ -35,6 +35,10 @@ UNJOINED = re.compile(
     re.IGNORECASE,
 )
 """A measure directly followed by its number: acc 93.2%."""
+SPELLED = frozenset(["nan", "na", "n/a", "inf", "-inf", "null", "#n/a", "#div/0!", "?", "tbd", "missing", "failed"])
+"""Text in a table that stands for a missing number."""
+NUMBER_INSIDE = re.compile(r"[\s~≈<>=]*[0-9]*[.,]?[0-9]+\s*[%(±~]")
+"""A text that begins as an accuracy and goes on: 0.5 (n=20), ~41 %."""
 COLUMNS = re.compile(r"acc|len|epoch|step|head|layer|encod|model|drop|\b[0-9]{1,4}\b", re.IGNORECASE)
 """Words in the first line of a table."""
 RULES = re.compile(r"\\(?:hline|toprule|midrule|bottomrule)|\\(?:text\w+|math\w+|emph)(?=\{)|[${}]")
@@ -214,6 +218,11 @@ def _printed(text: str) -> Any:
         return json.loads(json.dumps(ast.literal_eval(text.strip())), parse_float=Decimal)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return rows
+
+
+def is_unreadable(content: Any) -> bool:
+    """Whether a text stands where a number could: one that says there is none, or one that holds a number."""
+    return isinstance(content, str) and (content.strip().lower() in SPELLED or NUMBER_INSIDE.match(content) is not None)
 
 
 def as_number(value: Any) -> Decimal | None:
