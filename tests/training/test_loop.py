@@ -341,7 +341,8 @@ def test_the_first_the_best_and_the_last_two_checkpoints_are_kept(tmp_path: Path
 def test_the_best_checkpoint_is_kept_however_long_ago_it_was(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path / "run")
     run.path.mkdir()
-    seed_run = SeedRun(config(ADDITION), run, torch.device("cpu"), lambda event: None)
+    every_four = config(ADDITION, train={"validate_every": 4})
+    seed_run = SeedRun(every_four, run, torch.device("cpu"), lambda event: None)
     kept = []
     for step, loss in ((0, 0.9), (4, 0.5), (8, 0.2), (12, 0.6), (16, 0.7), (20, 0.1), (24, 0.3), (28, 0.4)):
         seed_run.state.step = step
@@ -441,3 +442,16 @@ def test_a_damaged_checkpoint_is_named_put_away_and_the_one_before_it_used(tmp_p
     ]
     assert seen == [0, 8]
     assert weights_hash(tmp_path / "run", 24) == weights_hash(tmp_path / "whole", 24)
+
+
+@pytest.mark.parametrize("stops", [(19,), (5, 21), (16, 22, 23), (24,)])
+def test_an_interrupted_training_ends_with_the_checkpoints_of_an_undisturbed_one(
+    tmp_path: Path, stops: tuple[int, ...]
+) -> None:
+    train(config(ADDITION), tmp_path / "whole", device="cpu")
+    for stop in stops:
+        train(config(ADDITION), tmp_path / "stopped", device="cpu", until=stop, resume=stop != stops[0])
+        assert RunDirectory(tmp_path / "stopped").checkpoint_steps()[-1] == stop
+    train(config(ADDITION), tmp_path / "stopped", device="cpu", resume=True)
+    whole, stopped = (RunDirectory(tmp_path / name).checkpoint_steps() for name in ("whole", "stopped"))
+    assert stopped == whole

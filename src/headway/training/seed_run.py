@@ -175,8 +175,10 @@ class SeedRun:
         self._keep_some_checkpoints()
 
     def _keep_some_checkpoints(self) -> None:
-        newest = self.directory.checkpoint_steps()[-2:]
-        self.directory.keep_checkpoints({0, int(self.state.best["step"]), *newest})
+        """One that an interruption left between two validations goes with the next: the rest stays as without it."""
+        *earlier, newest = self.directory.checkpoint_steps()
+        before = [step for step in earlier if step % self.config.train.validate_every == 0][-1:]
+        self.directory.keep_checkpoints({0, int(self.state.best["step"]), *before, newest})
 
     def keeps(self, step: int) -> bool:
         """Whether the weights of this step are to be kept by `train.keep_every` and are not yet."""
